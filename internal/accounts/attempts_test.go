@@ -268,32 +268,6 @@ func TestGuesses_SharedOrUnknownAddressIsNotLockedOut(t *testing.T) {
 	}
 }
 
-func TestGuesses_AddressesOfOneCustomerShareALimit(t *testing.T) {
-	for _, test := range []struct {
-		name, one, other string
-		shared           bool
-	}{
-		{"a /64 of IPv6", "2001:db8:1:2::1", "2001:db8:1:2:ffff::9", true},
-		{"two /64 of IPv6", "2001:db8:1:2::1", "2001:db8:1:3::1", false},
-		{"IPv4 and the same mapped", "192.0.2.1", "::ffff:192.0.2.1", true},
-		{"IPv4 and the same by NAT64", "192.0.2.1", "64:ff9b::192.0.2.1", true},
-		{"two of NAT64", "64:ff9b::192.0.2.1", "64:ff9b::192.0.2.2", false},
-		{"an address outside the NAT64 prefix", "64:ff9b:1::192.0.2.1", "64:ff9b:1::192.0.2.2", true},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			f, _ := guarded(t, testdb.SQLite(t))
-			for range 14 {
-				f.wantTry(t, test.one, "ada", otherPassword, personal.CodeInvalidCredentials)
-			}
-			want := personal.CodeInvalidCredentials
-			if test.shared {
-				want = personal.CodeTooManyAttempts
-			}
-			f.wantTry(t, test.other, "ada", otherPassword, want)
-		})
-	}
-}
-
 func TestLimits_SharedAddressIsTenTimesAsWide(t *testing.T) {
 	f, _ := guarded(t, testdb.SQLite(t))
 	for name, call := range map[string]personal.Call{

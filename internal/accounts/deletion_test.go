@@ -77,34 +77,6 @@ func (f *fixture) registerUnverified(t *testing.T, login string) (id int64) {
 	return id
 }
 
-func TestDelete_JudgesThePasswordAfterTheCaller(t *testing.T) {
-	f := newFixture(t, testdb.SQLite(t), threeGuesses)
-	in := f.register(t, "ada")
-	try := func(c personal.Credentials, password string, invalid personal.FieldErrors) error {
-		_, err := f.service.Delete(at(t, "203.0.113.1"), personal.DeleteRequest{Credentials: c, Password: password, FieldErrors: invalid})
-		return err
-	}
-	wantField := func(err error, parameter string, want personal.FieldErrorCode) {
-		t.Helper()
-		wantCode(t, err, personal.CodeValidationFailed)
-		var e *personal.Error
-		if errors.As(err, &e); e.FieldErrors[parameter] != want {
-			t.Errorf("got field errors %v, want %s: %s", e.FieldErrors, parameter, want)
-		}
-	}
-	wantCode(t, try(personal.Credentials{UserID: in.Credentials.UserID, UserHash: "x"}, "", nil), personal.CodeUnauthenticated)
-	wantField(try(in.Credentials, "", nil), "password", personal.FieldErrorRequired)
-	wantField(try(in.Credentials, goodPassword, personal.FieldErrors{"other": personal.FieldErrorUnknownField}), "other",
-		personal.FieldErrorUnknownField)
-	for range 3 {
-		wantField(try(in.Credentials, otherPassword, nil), "password", personal.FieldErrorMismatch)
-	}
-	wantCode(t, try(in.Credentials, goodPassword, nil), personal.CodeTooManyAttempts)
-	if _, err := f.service.Profile(t.Context(), in.Credentials); err != nil {
-		t.Errorf("refused deletions ended the session: %v", err)
-	}
-}
-
 func TestDelete_MailIsInTheLocaleOfTheAccount(t *testing.T) {
 	f := newFixture(t, testdb.SQLite(t))
 	in := f.register(t, "ada")
@@ -305,59 +277,34 @@ func (s *changing) EraseAccount(
 	return s.Store.EraseAccount(ctx, id, due, remains, jobs...)
 }
 
-// erasures are the ways in which an account is erased.
-var erasures = map[string]func(f *fixture, t *testing.T) (id int64){
-	"by an administrator": func(f *fixture, t *testing.T) int64 {
+func TestErasure_HostIsToldUntilItSucceeds(t *testing.T) {
+	testdb.Database(t, func(t *testing.T, url string) {
+		f := newFixture(t, url)
+		calls := 0
+		f.host.EraseUserFunc = func(context.Context, int64) error {
+			if calls++; calls <= 2 {
+				return errors.New("the search index is away")
+			}
+			return nil
+		}
 		id := f.register(t, "ada").Credentials.UserID
 		f.delete(t, id)
-		return id
-	},
-	"after a deletion": func(f *fixture, t *testing.T) int64 {
-		in := f.register(t, "ada")
-		f.leave(t, in)
-		f.clock.Advance(f.settings.DeletionGrace)
-		f.eraseDue(t)
-		return in.Credentials.UserID
-	},
-	"without a verified e-mail": func(f *fixture, t *testing.T) int64 {
-		id := f.registerUnverified(t, "ada")
-		f.clock.Advance(f.settings.UnverifiedLifetime)
-		f.eraseDue(t)
-		return id
-	},
-}
-
-func TestErasure_HostIsToldUntilItSucceeds(t *testing.T) {
-	for name, erase := range erasures {
-		t.Run(name, func(t *testing.T) {
-			testdb.Database(t, func(t *testing.T, url string) {
-				f := newFixture(t, url)
-				calls := 0
-				f.host.EraseUserFunc = func(context.Context, int64) error {
-					if calls++; calls <= 2 {
-						return errors.New("the search index is away")
-					}
-					return nil
-				}
-				id := erase(f, t)
-				for range 2 {
-					f.drain(t) // the first attempts fail
-					if erased := f.host.Erased(); len(erased) > 0 {
-						t.Fatalf("got %v erased after %d calls, want nothing yet", erased, calls)
-					}
-					f.clock.Advance(time.Hour)
-				}
-				if _, err := f.store.RevokeAll(t.Context()); err != nil { // after a backup was restored
-					t.Fatal(err)
-				}
-				f.drain(t)
-				f.wantNoJobs(t)
-				if erased := f.host.Erased(); !slices.Equal(erased, []int64{id}) || calls != 3 {
-					t.Errorf("got %v erased in %d calls, want %d in 3", erased, calls, id)
-				}
-			})
-		})
-	}
+		for range 2 {
+			f.drain(t) // the first attempts fail
+			if erased := f.host.Erased(); len(erased) > 0 {
+				t.Fatalf("got %v erased after %d calls, want nothing yet", erased, calls)
+			}
+			f.clock.Advance(time.Hour)
+		}
+		if _, err := f.store.RevokeAll(t.Context()); err != nil { // after a backup was restored
+			t.Fatal(err)
+		}
+		f.drain(t)
+		f.wantNoJobs(t)
+		if erased := f.host.Erased(); !slices.Equal(erased, []int64{id}) || calls != 3 {
+			t.Errorf("got %v erased in %d calls, want %d in 3", erased, calls, id)
+		}
+	})
 }
 
 func TestErasure_HostThatKeepsNothingIsNotTold(t *testing.T) {

@@ -2,14 +2,11 @@ package accounts_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -52,82 +49,11 @@ func TestEvents_OneOfALaterVersionIsPassedOn(t *testing.T) {
 	}
 }
 
-// The host refuses a third of the events, and two workers hand them over.
-func TestEvents_OfOneUserArriveInOrder(t *testing.T) {
-	testdb.Database(t, func(t *testing.T, url string) {
-		f := newFixture(t, url)
-		var mu sync.Mutex
-		tried := 0
-		f.host.PublishEventFunc = func(context.Context, personal.Event) error {
-			mu.Lock()
-			defer mu.Unlock()
-			if tried++; tried%3 == 0 {
-				return errors.New("not now")
-			}
-			return nil
-		}
-		want := map[int64][]string{}
-		for i := range 3 {
-			id := f.register(t, fmt.Sprint("user", i)).Credentials.UserID
-			want[id] = []string{"registered"}
-			for range 3 {
-				for _, step := range []struct {
-					err  error
-					want string
-				}{{f.service.DisableUser(t.Context(), id), "user_disabled"}, {f.service.EnableUser(t.Context(), id), "user_enabled"}} {
-					if step.err != nil {
-						t.Fatal(step.err)
-					}
-					want[id] = append(want[id], step.want)
-				}
-			}
-			if err := f.service.DeleteUser(t.Context(), id); err != nil {
-				t.Fatal(err)
-			}
-			want[id] = append(want[id], "user_deleted")
-		}
-		stop := f.tick()
-		defer stop()
-		f.work(t)
-		f.work(t)
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-		defer cancel()
-		events, err := f.host.AwaitEvents(ctx, 24)
-		if err != nil {
-			t.Fatalf("got %d events, want 24: %v", len(events), err)
-		}
-		got := map[int64][]string{}
-		for _, e := range events {
-			got[e.UserID] = append(got[e.UserID], string(e.Type))
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Error(diff)
-		}
-	})
-}
-
 func wantRefused(t *testing.T, err error) {
 	t.Helper()
 	if err == nil {
 		t.Fatal("got no error, want one")
 	}
-}
-
-// tick runs the clock fast until stop is called, so that failed jobs become due.
-func (f *fixture) tick() (stop func()) {
-	done := make(chan struct{})
-	var running sync.WaitGroup
-	running.Go(func() {
-		for {
-			select {
-			case <-done:
-				return
-			case <-time.After(10 * time.Millisecond):
-				f.clock.Advance(time.Second)
-			}
-		}
-	})
-	return func() { close(done); running.Wait() }
 }
 
 func TestEvents_RefusedAttemptsAreLimited(t *testing.T) {

@@ -26,15 +26,6 @@ func (f *fixture) link(t *testing.T, id int64, name string) {
 	}))
 }
 
-// wantFound checks whether an identity signs its user in.
-func (f *fixture) wantFound(t *testing.T, name string, want bool) {
-	t.Helper()
-	if _, err := f.service.FindIdentity(t.Context(), subject(name)); (err == nil) != want ||
-		err != nil && personal.CodeOf(err) != personal.CodeNotFound {
-		t.Fatalf("finding the identity %s: got %v, want it found: %t", name, err, want)
-	}
-}
-
 func (f *fixture) signInBy(ctx context.Context, id int64, code string) error {
 	_, err := f.service.SignIn(ctx, personal.SignInRequest{UserID: id, Method: method, Code: code})
 	return err

@@ -46,23 +46,6 @@ func askForCodes(t *testing.T, f *fixture) func(int) {
 	return func(int) { f.askForCode(t, t.Context(), "ada") }
 }
 
-func changePasswordAgain(t *testing.T, f *fixture) func(int) {
-	c, passwords := f.register(t, "ada").Credentials, []string{goodPassword, otherPassword}
-	return func(i int) { c = f.changePassword(t, c, passwords[i%2], passwords[1-i%2]) }
-}
-
-func recoverAndConfirm(t *testing.T, f *fixture) func(int) {
-	f.register(t, "ada")
-	mails := 0
-	return func(int) {
-		f.recoverNow(t, personal.RecoverRequest{Login: "ada"})
-		if tokens := f.tokens(); len(tokens) > mails {
-			mails = len(tokens)
-			wantCode(t, f.confirm(t, tokens[mails-1]), "")
-		}
-	}
-}
-
 func changeFromAddress(t *testing.T, f *fixture) func(int) {
 	id := f.register(t, "ada").Credentials.UserID
 	return func(i int) { f.setEmail(t, id, []string{"ada+x@example.com", "ada@example.com"}[i%2]) }
@@ -75,17 +58,6 @@ func signInEverywhere(t *testing.T, f *fixture) func(int) {
 	return func(int) {
 		address = address.Next()
 		f.signInFrom(t, "ada", goodPassword, address.String(), "")
-	}
-}
-
-func stealAgain(t *testing.T, f *fixture) func(int) {
-	f.register(t, "ada")
-	return func(int) {
-		c := f.signInFrom(t, "ada", goodPassword, "", "")
-		last := f.refreshTimes(t, c, 4, 0)
-		f.refreshTimes(t, last, 1, time.Minute)
-		_, err := f.service.Profile(t.Context(), c)
-		wantCode(t, err, personal.CodeUnauthenticated)
 	}
 }
 
@@ -181,10 +153,8 @@ func TestMailBudgets_NoOperationFloodsAnAddress(t *testing.T) {
 	}
 	rows := map[string]row{
 		"recoveries":                       {mailtext.Recovery, newFixture, recoverAgain, 200, 450 * time.Second, recoveries},
-		"completed recoveries":             {mailtext.Recovered, newFixture, recoverAndConfirm, 60, 3 * time.Minute, peaks{time.Minute: 2, time.Hour: 5}},
 		"changes to the address":           {mailtext.EmailChange, newFixture, changeToAddress, 48, 5 * time.Minute, strangers},
 		"changes from the address":         {mailtext.EmailChanged, newFixture, changeFromAddress, 48, 5 * time.Minute, administrators},
-		"changes of the password":          {mailtext.PasswordChanged, newFixture, changePasswordAgain, 36, 5 * time.Minute, notices},
 		"invitations":                      {mailtext.Invitation, newFixture, inviteAgain, 48, 5 * time.Minute, administrators},
 		"refused codes":                    {mailtext.CodeRefused, newFixture, noticeAgain(mailtext.CodeRefused), 36, 5 * time.Minute, half},
 		"deletions":                        {mailtext.Deletion, requiring, deleteAgain, 36, 5 * time.Minute, peaks{time.Hour: 5, 24 * time.Hour: 10}},
@@ -193,7 +163,6 @@ func TestMailBudgets_NoOperationFloodsAnAddress(t *testing.T) {
 		"registrations of a taken address": {mailtext.RegistrationAttempt, requiring, registerTaken, 150, 10 * time.Minute, peaks{time.Hour: 5, 24 * time.Hour: 15}},
 		"sign-ins from everywhere":         {mailtext.NewAddress, newFixture, signInEverywhere, 36, 5 * time.Minute, half},
 		"mailed codes":                     {mailtext.SignInCode, newFixture, askForCodes, 200, 2 * time.Minute, peaks{time.Hour: 20, 24 * time.Hour: 60}},
-		"thefts":                           {mailtext.SessionTheft, newFixture, stealAgain, 36, 5 * time.Minute, peaks{time.Hour: 10, 24 * time.Hour: 21}},
 	}
 	others := map[mailtext.Kind]bool{}
 	for _, d := range mailtext.Descriptions() {

@@ -171,25 +171,6 @@ func TestSignIn_RehashesWhenTheCostsChange(t *testing.T) {
 	})
 }
 
-func TestSignIn_ReplacesAHashOfAnotherSystem(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
-		f, _, _ := spied(t, url, cheap)
-		f.register(t, "ada")
-		imported, err := password.Adopt("{SSHA}f1E/nk4tp89/wdnItO96rFNAkcCdMwYA") // of correct horse, by passlib
-		if err != nil {
-			t.Fatal(err)
-		}
-		f.exec(t, fmt.Sprintf("UPDATE personal_accounts SET password_hash = '%s'", imported))
-		_, err = f.signIn("ada", goodPassword)
-		wantCode(t, err, personal.CodeInvalidCredentials)
-		for range 2 { // the second time with the hash that replaced it
-			if _, err := f.signIn("ada", "correct horse"); err != nil {
-				t.Fatalf("the password of the other system: %v", err)
-			}
-		}
-	})
-}
-
 func TestSignIn_SucceedsWithoutATurnToRehash(t *testing.T) {
 	url := testdb.SQLite(t)
 	weak, _, _ := spied(t, url, cheap)

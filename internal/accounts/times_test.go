@@ -9,8 +9,8 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// jumps are how far the clock is ahead for a moment. What happens then is false afterwards.
-var jumps = []time.Duration{accounts.MaxAhead + time.Minute, 10 * 365 * 24 * time.Hour}
+// jump is how far the clock is ahead for a moment. What happens then is false afterwards.
+const jump = accounts.MaxAhead + time.Minute
 
 // during lets something happen while the clock is ahead.
 func (f *fixture) during(jump time.Duration, happens func()) {
@@ -48,34 +48,31 @@ func TestTimes_SessionThatWasUsedWhileTheClockWasAhead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			testdb.Databases(t, func(t *testing.T, url string) {
 				f := newFixture(t, url, func(s *accounts.Settings) { s.SessionIdle, s.SessionAbsolute = time.Hour, 90*time.Minute })
-				for _, jump := range jumps {
-					login := "ada" + jump.String()
-					var old, c personal.Credentials
-					f.during(jump, func() {
-						old = f.register(t, login).Credentials
-						c = f.refreshTimes(t, old, 3, time.Second)
-					})
-					c = request(t, f, old, c)
-					wantNoFuture(t, f, c)
-					f.clock.Advance(50 * time.Minute)
-					c = refresh(t, f, c)
-					f.clock.Advance(39 * time.Minute)
-					f.profile(t, c)
-					f.clock.Advance(time.Minute + f.settings.SupersededGrace) // since its creation
-					_, err := f.service.Profile(t.Context(), c)
-					wantCode(t, err, personal.CodeUnauthenticated)
+				var old, c personal.Credentials
+				f.during(jump, func() {
+					old = f.register(t, "ada").Credentials
+					c = f.refreshTimes(t, old, 3, time.Second)
+				})
+				c = request(t, f, old, c)
+				wantNoFuture(t, f, c)
+				f.clock.Advance(50 * time.Minute)
+				c = refresh(t, f, c)
+				f.clock.Advance(39 * time.Minute)
+				f.profile(t, c)
+				f.clock.Advance(time.Minute + f.settings.SupersededGrace) // since its creation
+				_, err := f.service.Profile(t.Context(), c)
+				wantCode(t, err, personal.CodeUnauthenticated)
 
-					f.during(jump, func() {
-						old = f.signInFrom(t, login, goodPassword, home, "")
-						c = f.refreshTimes(t, old, 3, time.Second)
-					})
-					c = request(t, f, old, c)
-					f.clock.Advance(f.settings.SupersededGrace + time.Second)
-					_, err = f.service.Refresh(t.Context(), old)
-					wantCode(t, err, personal.CodeUnauthenticated)
-					_, err = f.service.Profile(t.Context(), c)
-					wantCode(t, err, personal.CodeUnauthenticated)
-				}
+				f.during(jump, func() {
+					old = f.signInFrom(t, "ada", goodPassword, home, "")
+					c = f.refreshTimes(t, old, 3, time.Second)
+				})
+				c = request(t, f, old, c)
+				f.clock.Advance(f.settings.SupersededGrace + time.Second)
+				_, err = f.service.Refresh(t.Context(), old)
+				wantCode(t, err, personal.CodeUnauthenticated)
+				_, err = f.service.Profile(t.Context(), c)
+				wantCode(t, err, personal.CodeUnauthenticated)
 				f.drain(t)
 				thefts := 0
 				for _, e := range f.host.Events() {
@@ -83,8 +80,8 @@ func TestTimes_SessionThatWasUsedWhileTheClockWasAhead(t *testing.T) {
 						thefts++
 					}
 				}
-				if thefts != len(jumps) {
-					t.Errorf("got %d events of a theft, want %d", thefts, len(jumps))
+				if thefts != 1 {
+					t.Errorf("got %d events of a theft, want one", thefts)
 				}
 			})
 		})
@@ -109,7 +106,7 @@ func TestTimes_PasskeyAttemptsAndProofsOfAWrongClockAreInvalid(t *testing.T) {
 	testdb.Database(t, func(t *testing.T, url string) {
 		f := withPasskeys(t, url)
 		u := f.passkeyUser(t, "ada")
-		for _, jump := range append(jumps, accounts.MaxAhead) {
+		for _, jump := range []time.Duration{jump, accounts.MaxAhead} {
 			valid := jump <= accounts.MaxAhead
 			var signIn personal.AuthorizePasskeyRequest
 			var attempt, credential string

@@ -272,6 +272,42 @@ func TestTwoFactor_IsNeededWhateverTheSettings(t *testing.T) {
 	u.wantTry(t, t.Context(), u.recoveryCode(), "")
 }
 
+func TestBeginTwoFactor_NeedsAVerifiedEmailWhereTheSiteVerifies(t *testing.T) {
+	for name, test := range map[string]struct {
+		adjust  func(*accounts.Settings)
+		prepare func(*testing.T, *fixture, int64)
+		want    personal.Code
+	}{
+		"off":                      {func(*accounts.Settings) {}, func(*testing.T, *fixture, int64) {}, ""},
+		"off, without e-mail":      {func(*accounts.Settings) {}, func(t *testing.T, f *fixture, id int64) { f.setEmail(t, id, "") }, ""},
+		"optional":                 {optional, func(*testing.T, *fixture, int64) {}, personal.CodeEmailUnverified},
+		"optional, without e-mail": {optional, func(t *testing.T, f *fixture, id int64) { f.setEmail(t, id, "") }, personal.CodeEmailUnverified},
+		"optional, verified": {optional, func(t *testing.T, f *fixture, _ int64) {
+			f.drain(t)
+			if err := f.verify(t, f.tokens()[0]); err != nil {
+				t.Fatal(err)
+			}
+		}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := offering(t, testdb.SQLite(t), test.adjust)
+			in := f.register(t, "ada").Credentials
+			test.prepare(t, f, in.UserID)
+			begin := func(password string) error {
+				_, err := f.service.BeginTwoFactor(t.Context(), personal.BeginTwoFactorRequest{Credentials: in, Password: password})
+				return err
+			}
+			wantCode(t, begin(goodPassword), test.want)
+			if test.want == "" {
+				return
+			}
+			wantCode(t, begin("wrong"), test.want) // before the password is judged
+			_, err := f.service.ConfirmTwoFactor(t.Context(), personal.ConfirmTwoFactorRequest{Credentials: in})
+			wantCode(t, err, test.want)
+		})
+	}
+}
+
 func TestConfirmTwoFactor_SecretWaitsForTenMinutes(t *testing.T) {
 	for wait, want := range map[time.Duration]personal.Code{10*time.Minute - time.Microsecond: "",
 		10 * time.Minute: personal.CodeTwoFactorOff} {
@@ -403,6 +439,25 @@ func TestTwoFactor_ReportsEveryChange(t *testing.T) {
 		want("")
 		wantCode(t, f.service.RemoveTwoFactor(admin, personal.RemoveTwoFactorRequest{UserID: id + 99}), personal.CodeNotFound)
 	})
+}
+
+// The store checks that a code is unused, in the transaction of the operation.
+func TestCodes_EachOperationUsesItsCodeUp(t *testing.T) {
+	for name, use := range uses {
+		f := offering(t, testdb.SQLite(t))
+		u := f.enrol(t, "ada")
+		must(t, use(t.Context(), f.service, u.in, u.recoveryCode()))
+		want := 9
+		switch name {
+		case "two_factor_codes":
+			want = 10 // new ones
+		case "two_factor_remove":
+			want = 0
+		}
+		if left, err := f.store.RecoveryCodesLeft(t.Context(), u.in.UserID); err != nil || left != want {
+			t.Errorf("%s: got %d recovery codes left, error %v, want %d", name, left, err, want)
+		}
+	}
 }
 
 // What is logged, reported and stored shows neither secrets nor codes.

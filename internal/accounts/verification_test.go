@@ -393,6 +393,33 @@ func TestVerification_ResendHasTheLimitsOfRecovery(t *testing.T) {
 	}
 }
 
+func TestVerification_AdministratorFreesAWaitingAccount(t *testing.T) {
+	testdb.Database(t, func(t *testing.T, url string) {
+		f := requiring(t, url)
+		id := f.applied(t, "ada", "typo@example.com")
+		f.drain(t)
+		for _, search := range []string{"typo@example.com", "typo@", "ada"} {
+			page, err := f.service.FindUsers(t.Context(), personal.FindUsersRequest{Search: search})
+			if err != nil || len(page.Users) != 1 || page.Users[0].ID != id || page.Users[0].UnverifiedEmail != "typo@example.com" {
+				t.Errorf("searching %q: got %+v, error %v, want the account that waits", search, page.Users, err)
+			}
+		}
+		f.setEmail(t, id, "ada@example.com")
+		f.wantState(t, id, "ada@example.com", false, "")
+		if _, err := f.signIn("ada", goodPassword); err != nil {
+			t.Fatal(err)
+		}
+		wantCode(t, f.verify(t, f.tokens()[0]), personal.CodeInvalidToken)
+		f.clock.Advance(time.Hour)
+		f.drain(t)
+		f.wantRecipients(t, "typo@example.com", "ada@example.com")
+		if err := f.verify(t, f.tokens()[1]); err != nil {
+			t.Fatal(err)
+		}
+		f.wantState(t, id, "ada@example.com", true, "")
+	})
+}
+
 // A sign-in that is refused although the password is right is counted the same way,
 // whatever the reason.
 func TestVerification_RefusedSignInCostsWhatADisabledOneDoes(t *testing.T) {

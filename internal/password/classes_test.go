@@ -119,7 +119,11 @@ func TestVerifyDummy_DoesTheWorkOfTheClass(t *testing.T) {
 		h.SetClasses([]Interval{{Class: class, Start: 100, Width: 100, Laid: 200}})
 		for _, entered := range []string{"wrong", "it's", "cafe\u0301", "tab\t", strings.Repeat("a", 600), strings.Repeat("a", maxRawBytes+1), "\xff"} {
 			known := work(h, func() { mustVerify(t, h, encoded, entered, Result{}) })
-			for digest, same := range map[uint32]bool{99: class == "", 100: true, 199: true, 200: class == ""} {
+			digests := map[uint32]bool{100: true}
+			if entered == "wrong" {
+				digests = map[uint32]bool{99: class == "", 100: true, 199: true, 200: class == ""}
+			}
+			for digest, same := range digests {
 				drawn := work(h, func() { _ = h.VerifyDummy(t.Context(), user, digest, entered) })
 				if slices.Equal(drawn, known) != (same || len(entered) > maxRawBytes) {
 					t.Errorf("%.20s…, entered %.10q, digest %d: got the work %q, known %q", encoded, entered, digest, drawn, known)
@@ -238,7 +242,7 @@ func TestLay_RepeatedImportsDoNotAddIntervalsWithoutEnd(t *testing.T) {
 	computesAlone(t)
 	var intervals []Interval
 	random := rand.New(rand.NewPCG(1, 2))
-	for range 200 {
+	for range 60 {
 		counts := map[string]int64{"": 1000 + random.Int64N(1000)}
 		for i := range 70 {
 			counts[fmt.Sprint("rounds ", i)] = random.Int64N(1000)
@@ -247,6 +251,6 @@ func TestLay_RepeatedImportsDoNotAddIntervalsWithoutEnd(t *testing.T) {
 		wellLaid(t, intervals)
 	}
 	if most := 20 * maxClasses; len(intervals) > most {
-		t.Errorf("got %d intervals after 200 imports, want %d at most", len(intervals), most)
+		t.Errorf("got %d intervals after 60 imports, want %d at most", len(intervals), most)
 	}
 }

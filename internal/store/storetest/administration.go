@@ -287,9 +287,6 @@ var administrationCases = []testCase{
 		w.must(w.SetDisabled(t.Context(), a.ID, false))
 		w.wantSessions(a.ID)
 	}},
-}
-
-var administrationTables = []testCase{
 	{"a search by a user field reads a bounded number of accounts for a page", func(t *testing.T, w *world) {
 		const n = 10_000 // of a page
 		var want []int64
@@ -374,21 +371,6 @@ func (w *world) named(name, loginKey, emailKey string) int64 {
 	a := w.newAccount()
 	a.Name, a.LoginKey, a.Email.Key = &name, loginKey, emailKey
 	return w.createID(a)
-}
-
-// wantSeen checks an account as found by its id and by a search.
-func (w *world) wantSeen(want accounts.Account) {
-	w.t.Helper()
-	got, err := w.Account(w.t.Context(), want.ID)
-	w.must(err)
-	if diff := cmp.Diff(want, got); diff != "" {
-		w.t.Errorf("by id: %s", diff)
-	}
-	found, err := w.SearchAccounts(w.t.Context(), accounts.AccountSearch{Limit: 9})
-	w.must(err)
-	if diff := cmp.Diff(accounts.AccountPage{Accounts: []accounts.Account{want}}, found); diff != "" {
-		w.t.Errorf("by a search: %s", diff)
-	}
 }
 
 // wantAfter checks an account after a change that leaves only the kept sessions, and no

@@ -160,9 +160,6 @@ var attemptCases = []testCase{
 		w.wantWait(0, []throttle.Charge{c})
 		w.wantWait(10*time.Second, []throttle.Charge{c})
 	}},
-}
-
-var attemptTables = []testCase{
 	{"any sequence of attempts is decided like throttle.Limit", func(t *testing.T, w *world) {
 		run := 0
 		rapid.Check(t, func(r *rapid.T) {

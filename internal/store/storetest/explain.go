@@ -12,6 +12,16 @@ import (
 )
 
 var explainCases = []testCase{
+	{"recovery codes of one account", func(t *testing.T, w *world) {
+		a, _ := w.createAny()
+		other, _ := w.createAny()
+		w.must(w.ReplaceRecoveryCodes(t.Context(), a.ID, a.CredentialVersion, accounts.CodeUse{}, codes(1)))
+		for id, want := range map[int64]int{a.ID: 2, other.ID: 0, other.ID + 1: 0} {
+			if n, err := w.RecoveryCodesLeft(t.Context(), id); err != nil || n != want {
+				t.Errorf("got %d, error %v, want %d", n, err, want)
+			}
+		}
+	}},
 	{"waiting requests of a kind, the latest first up to a limit", func(t *testing.T, w *world) {
 		a, _ := w.createAny()
 		for i, j := range []accounts.NewJob{{Kind: "mail"}, {Kind: "mail", AccountID: a.ID}, {Kind: "event"}, {Kind: "mail"}, {Kind: "mail"}} {
@@ -30,6 +40,46 @@ var explainCases = []testCase{
 		if diff := cmp.Diff([]string{"4", "3"}, got); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
+	}},
+	{"the last refusal of a mail to the account's address", func(t *testing.T, w *world) {
+		a, _ := w.createAny()
+		wantRefusal := func(want accounts.MailRefusal) {
+			t.Helper()
+			got, err := w.MailRefusal(t.Context(), a.ID)
+			if want.Reply == "" {
+				w.wantError(err, accounts.ErrNotFound)
+				return
+			}
+			w.must(err)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		}
+		first := accounts.MailRefusal{AccountID: a.ID, EmailKey: a.Email.Key, Kind: "recovery", Reply: "550 it's ? $1"}
+		w.must(w.RefuseMail(t.Context(), first, job("event")))
+		first.Time = w.Now()
+		wantRefusal(first)
+		w.pass(time.Second)
+		elsewhere := accounts.MailRefusal{AccountID: a.ID, EmailKey: "another@example.org", Kind: "email_change", Reply: "551"}
+		w.must(w.RefuseMail(t.Context(), elsewhere, job("event")))
+		w.must(w.RefuseMail(t.Context(), accounts.MailRefusal{AccountID: a.ID + 1, EmailKey: a.Email.Key, Reply: "552"}, job("event")))
+		w.must(w.AcceptMail(t.Context(), a.ID, "another@example.org"))
+		wantRefusal(first)
+		second := accounts.MailRefusal{AccountID: a.ID, EmailKey: a.Email.Key, Kind: "new_address", Reply: "553"}
+		w.must(w.RefuseMail(t.Context(), second))
+		second.Time = w.Now()
+		wantRefusal(second)
+		w.must(w.AcceptMail(t.Context(), a.ID, a.Email.Key))
+		wantRefusal(accounts.MailRefusal{})
+		if got := w.kindsDue(); len(got) != 3 {
+			t.Errorf("got jobs %v, want three", got)
+		}
+		w.must(w.RefuseMail(t.Context(), second))
+		w.must(w.SetEmail(t.Context(), a.ID, accounts.Email{Address: "new@example.org", Key: "new@example.org"},
+			func(accounts.Account) ([]accounts.NewJob, error) {
+				return nil, nil
+			}))
+		wantRefusal(accounts.MailRefusal{}) // of the former address
 	}},
 	{"a key without a candidate is only read", func(t *testing.T, w *world) {
 		_, err := w.Key(t.Context(), "name", nil)

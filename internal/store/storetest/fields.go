@@ -57,29 +57,6 @@ func (w *world) ok(err error) {
 }
 
 var fieldsCases = []testCase{
-	{"user fields of all accounts are read in pages", func(t *testing.T, w *world) {
-		var want []string
-		for range 5 {
-			a := w.newAccount()
-			want = append(want, fmt.Sprint(w.createID(a), a.Login, a.Fields))
-		}
-		var got []string
-		for after := int64(0); ; {
-			page, err := w.AccountFields(t.Context(), after, 2)
-			w.ok(err)
-			for _, a := range page {
-				values, err := userfields.DecodeValues(a.Fields)
-				w.ok(err)
-				got, after = append(got, fmt.Sprint(a.ID, a.Login, values)), a.ID
-			}
-			if len(page) < 2 {
-				break
-			}
-		}
-		if !cmp.Equal(got, want) {
-			t.Errorf("got %q, want %q", got, want)
-		}
-	}},
 	{"batches fill in values and move the run on", func(t *testing.T, w *world) {
 		var ids []int64
 		for i := range 5 {

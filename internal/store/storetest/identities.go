@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/shared/personal"
 )
@@ -37,6 +39,34 @@ func (w *world) identities(account int64) []accounts.StoredIdentity {
 var errRefused = errors.New("refused")
 
 var identityCases = []testCase{
+	{"linked identity is found and listed, with one event", func(t *testing.T, w *world) {
+		a, _ := w.createAny()
+		first := w.linked(a.ID)
+		w.pass(time.Minute)
+		second := w.linked(a.ID)
+		w.must(w.LinkIdentity(t.Context(), first)) // again
+		want := []accounts.StoredIdentity{
+			{Identity: second.Identity, AccountID: a.ID, Linked: w.Now()},
+			{Identity: first.Identity, AccountID: a.ID, Linked: w.Now().Add(-time.Minute)},
+		}
+		if diff := cmp.Diff(want, w.identities(a.ID)); diff != "" {
+			t.Errorf("identities (-want +got):\n%s", diff)
+		}
+		found, err := w.FindIdentity(t.Context(), first.Identity)
+		w.must(err)
+		if found != a.ID {
+			t.Errorf("found account %d, want %d", found, a.ID)
+		}
+		if kinds := w.kindsDue(); len(kinds) != 2 {
+			t.Errorf("got jobs %v, want one for each identity", kinds)
+		}
+		_, err = w.FindIdentity(t.Context(), w.linking(a.ID).Identity)
+		w.wantError(err, accounts.ErrNotFound)
+		w.wantError(w.LinkIdentity(t.Context(), w.linking(a.ID+100)), accounts.ErrNotFound)
+		w.must(w.DeleteAccount(t.Context(), a.ID, removed))
+		_, err = w.FindIdentity(t.Context(), first.Identity)
+		w.wantError(err, accounts.ErrNotFound)
+	}},
 	{"refused identity stores nothing", func(t *testing.T, w *world) {
 		a, _ := w.createAny()
 		b, _ := w.createAny()
@@ -125,23 +155,6 @@ var identityCases = []testCase{
 }
 
 var identityRaces = []testCase{
-	{"concurrent accounts: one gets an identity", func(t *testing.T, w *world) {
-		const n = 8
-		l := w.linking(0)
-		ids := make([]int64, n)
-		for i := range ids {
-			a, _ := w.createAny()
-			ids[i] = a.ID
-		}
-		errs := atOnce(n, func(i int) error {
-			mine := l
-			mine.AccountID = ids[i]
-			return w.LinkIdentity(t.Context(), mine)
-		})
-		if won, lost := count(errs, nil), count(errs, accounts.ErrIdentityTaken); won != 1 || lost != n-1 {
-			t.Errorf("got %v, want one account that gets the identity", errs)
-		}
-	}},
 	{"concurrent sign-in and removal of an identity: no session is left", func(t *testing.T, w *world) {
 		for range rounds {
 			links := make([]accounts.LinkIdentity, contenders/2)

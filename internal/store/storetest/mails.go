@@ -138,24 +138,6 @@ var mailCases = []testCase{
 			t.Error(diff)
 		}
 	}},
-	{"a token is found with its account until it expires, by its own purpose only", func(t *testing.T, w *world) {
-		a, _ := w.createAny()
-		want := w.addToken(a, accounts.PurposeEmail, 1)
-		w.addToken(a, accounts.PurposeEmail, 2) // leaves the earlier one valid
-		w.pass(30*time.Minute - time.Microsecond)
-		account, err := w.FindMailToken(t.Context(), accounts.PurposeEmail, want.Digest)
-		w.must(err)
-		if diff := cmp.Diff(a, account); diff != "" {
-			t.Error(diff)
-		}
-		_, err = w.FindMailToken(t.Context(), accounts.PurposeRecovery, want.Digest)
-		w.wantError(err, accounts.ErrNotFound)
-		_, err = w.FindMailToken(t.Context(), accounts.PurposeEmail, digest("unknown", 1))
-		w.wantError(err, accounts.ErrNotFound)
-		w.pass(time.Microsecond)
-		_, err = w.FindMailToken(t.Context(), accounts.PurposeEmail, want.Digest)
-		w.wantError(err, accounts.ErrNotFound)
-	}},
 	{"a token for an account without an e-mail is stale once it has one", func(t *testing.T, w *world) {
 		a := w.newAccount()
 		a.Email = accounts.Email{}

@@ -101,6 +101,52 @@ var passkeyCases = []testCase{
 			}
 		}
 	}},
+	{"a passkey is listed, found with its account, and renamed", func(t *testing.T, w *world) {
+		a, s := w.createEnrolled()
+		handle, err := w.BeginPasskey(t.Context(), a.ID, accounts.PasskeyCeremony{Digest: digest("x", 1), SessionID: s.ID,
+			CredentialVersion: a.CredentialVersion},
+			[]byte("handle"), accounts.CodeUse{})
+		w.must(err)
+		again, err := w.BeginPasskey(t.Context(), a.ID, accounts.PasskeyCeremony{Digest: digest("x", 2), SessionID: s.ID,
+			CredentialVersion: a.CredentialVersion},
+			[]byte("another"), accounts.CodeUse{})
+		w.must(err)
+		if string(handle) != "handle" || string(again) != "handle" {
+			t.Errorf("got the handles %q and %q, want one per account", handle, again)
+		}
+		first := w.addPasskey(a, s)
+		w.pass(time.Second)
+		second := w.addPasskey(a, s)
+		list, err := w.Passkeys(t.Context(), a.ID)
+		w.must(err)
+		if diff := cmp.Diff([]accounts.Passkey{second, first}, list); diff != "" {
+			t.Errorf("passkeys (-stored +listed):\n%s", diff)
+		}
+		p, found, used, err := w.FindPasskey(t.Context(), first.CredentialID, digest("sealed", 1))
+		w.must(err)
+		first.UserHandle = handle
+		want := w.account(a.ID)
+		want.Login, want.Name, want.Fields, want.Created, want.Updated = "", nil, nil, time.Time{}, time.Time{}
+		if diff := cmp.Diff(first, p) + cmp.Diff(want, found); diff != "" || used {
+			t.Errorf("got used %t; (-want +found):\n%s", used, diff)
+		}
+		w.must(w.RenamePasskey(t.Context(), a.ID, first.ID, "my phone"))
+		other, _ := w.createAny()
+		w.must(w.RenamePasskey(t.Context(), other.ID, first.ID, "not mine"))
+		if p, err := w.ConfirmedPasskey(t.Context(), a.ID, first.Confirmation); err != nil || p.Name != "my phone" {
+			t.Errorf("got %q, error %v; want the new name", p.Name, err)
+		}
+		_, err = w.ConfirmedPasskey(t.Context(), other.ID, first.Confirmation)
+		w.wantError(err, accounts.ErrNotFound)
+		_, _, _, err = w.FindPasskey(t.Context(), []byte("unknown"), digest("sealed", 1))
+		w.wantError(err, accounts.ErrNotFound)
+		if other, err := w.OtherRelyingParty(t.Context(), "site.example"); err != nil || other != "" {
+			t.Errorf("got the relying party %q, error %v; want no other", other, err)
+		}
+		if other, err := w.OtherRelyingParty(t.Context(), ""); err != nil || other != "site.example" {
+			t.Errorf("got the relying party %q, error %v; want that of the passkeys", other, err)
+		}
+	}},
 	{"an attempt is its session's, for its credential version, and used once", func(t *testing.T, w *world) {
 		a, s := w.createAny()
 		other := w.open(a)

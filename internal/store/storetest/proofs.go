@@ -96,9 +96,6 @@ var proofCases = []testCase{
 		p.Digest[0]++
 		w.wantError(ask(p), accounts.ErrProofVoid)
 	}},
-}
-
-var proofTables = []testCase{
 	{"operations with a void proof write nothing", func(t *testing.T, w *world) {
 		for _, c := range []struct {
 			name string
@@ -119,7 +116,11 @@ var proofTables = []testCase{
 				w.must(w.SetEmail(t.Context(), a.ID, accounts.Email{Address: a.Login + "@x.org", Key: a.Login + "@x.org"}, noJob))
 			}},
 		} {
-			for _, o := range proofUses {
+			uses := proofUses
+			if c.name != "a wrong one" {
+				uses = uses[:1] // they share what judges a proof
+			}
+			for _, o := range uses {
 				a, s := w.createEnrolled()
 				p := w.prove(a, s)
 				c.void(&a, s, &p)

@@ -225,24 +225,6 @@ var raceCases = []testCase{
 			t.Errorf("got %d sessions, want 5", n)
 		}
 	}},
-	{"of accounts that confirm one address concurrently one gets it", func(t *testing.T, w *world) {
-		const n = 8
-		for i := range n {
-			a, _ := w.createAny()
-			tok := w.newToken(a, accounts.PurposeEmail, i)
-			tok.Email = accounts.Email{Address: "one@example.org", Key: "one@example.org"}
-			w.must(w.AddMailToken(t.Context(), tok))
-		}
-		errs := atOnce(n, func(i int) error { return w.RedeemEmail(t.Context(), digest("token", i)) })
-		if count(errs, nil) != 1 {
-			t.Errorf("got %d successes, want 1", count(errs, nil))
-		}
-		for _, err := range errs {
-			if err != nil {
-				w.wantTaken(err, accounts.TakenError{Email: true})
-			}
-		}
-	}},
 	{"of concurrent reservations for one address the limit allows one", func(t *testing.T, w *world) {
 		granted := make([]bool, contenders)
 		errs := atOnce(contenders, func(i int) (err error) {
@@ -370,25 +352,6 @@ var raceCases = []testCase{
 			w.must(w.SetDisabled(t.Context(), a.ID, false))
 			w.wantSessions(a.ID)
 			w.must(w.DeleteAccount(t.Context(), a.ID, removed))
-		}
-	}},
-	{"a panic in one rotation fails no other", func(t *testing.T, w *world) {
-		var sessions []accounts.Session
-		for range contenders {
-			_, s := w.createAny()
-			sessions = append(sessions, s)
-		}
-		errs := atOnce(contenders, func(i int) error {
-			return w.RotateSession(t.Context(), sessions[i], func(now time.Time) accounts.Session {
-				if i == 3 {
-					panic("a bug")
-				}
-				return rotated(sessions[i], digest("next", i), now)
-			})
-		})
-		if errs[3] == nil || count(errs, nil) != contenders-1 {
-			t.Errorf("got %d successes and for the bad one the error %v, want %d and an error; all: %v",
-				count(errs, nil), errs[3], contenders-1, errors.Join(errs...))
 		}
 	}},
 	{"all operations at once on one account do not deadlock, even with its deletion", func(t *testing.T, w *world) {

@@ -138,28 +138,6 @@ var sessionCases = []testCase{
 			t.Error(diff)
 		}
 	}},
-	{"a touch stores the first use of the current hash only", func(t *testing.T, w *world) {
-		_, s := w.createAny()
-		for _, c := range []struct {
-			name    string
-			current [32]byte
-			used    bool
-			want    func(now time.Time)
-		}{
-			{"not used", s.Current, false, func(time.Time) {}},
-			{"another hash", digest("earlier", 1), true, func(time.Time) {}},
-			{"first use", s.Current, true, func(now time.Time) { s.Used = now }},
-			{"second use", s.Current, true, func(time.Time) {}},
-		} {
-			w.pass(time.Minute)
-			w.must(w.TouchSession(t.Context(), s.ID, c.current, c.used))
-			c.want(w.Now())
-			s.LastSeen = w.Now()
-			if diff := cmp.Diff(s, w.session(s)); diff != "" {
-				t.Errorf("%s: %s", c.name, diff)
-			}
-		}
-	}},
 	{"the list holds the account's live sessions, the last used first", func(t *testing.T, w *world) {
 		a, first := w.createAny()
 		w.createAny()

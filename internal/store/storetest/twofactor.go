@@ -118,31 +118,6 @@ var codeUses = []struct {
 }
 
 var twoFactorCases = []testCase{
-	{"a pending secret is found in its session and for its version, until it is too old", func(t *testing.T, w *world) {
-		a, s := w.createAny()
-		p := w.newPending(a, s)
-		w.wantPending(p, nil)
-		w.must(w.SetPendingFactor(t.Context(), p))
-		w.wantPending(p, &p.Secret)
-		found := func(session, version int64, after time.Time) error {
-			_, err := w.PendingFactor(t.Context(), session, version, after)
-			return err
-		}
-		w.must(found(s.ID, 1, w.Now().Add(-time.Microsecond)))
-		w.wantError(found(s.ID, 1, w.Now()), accounts.ErrNotFound)
-		w.wantError(found(s.ID, 2, time.Time{}), accounts.ErrNotFound)
-		w.wantError(found(w.open(a).ID, 1, time.Time{}), accounts.ErrNotFound)
-
-		w.pass(time.Minute)
-		later := w.newPending(a, s)
-		later.Secret.Key = "other key"
-		w.must(w.SetPendingFactor(t.Context(), later))
-		w.wantPending(p, &later.Secret)
-		w.must(found(s.ID, 1, w.Now().Add(-time.Microsecond)))
-		if diff := cmp.Diff(a, w.account(a.ID)); diff != "" {
-			t.Errorf("the account: %s", diff)
-		}
-	}},
 	{"a secret waits in no session of another account, version, or disabled account, and in none that has ended", func(t *testing.T, w *world) {
 		a, s := w.createAny()
 		b, foreign := w.createAny()
@@ -254,6 +229,42 @@ var twoFactorCases = []testCase{
 			accounts.ErrStale)
 		w.wantUnchanged(a)
 	}},
+	{"an administrator's removal ends every session and keeps the version", func(t *testing.T, w *world) {
+		a, s := w.createEnrolled()
+		p := w.newPending(a, s)
+		w.must(w.SetPendingFactor(t.Context(), p))
+		b, foreign := w.createEnrolled()
+		w.pass(time.Minute)
+		var seen []accounts.Account
+		remove := func(id int64) error {
+			return w.RemoveTwoFactor(t.Context(), id, false, func(before accounts.Account, _, _ accounts.OtherWays) []accounts.NewJob {
+				seen = append(seen, before)
+				return []accounts.NewJob{job("event")}
+			})
+		}
+		w.must(remove(a.ID))
+		want := a
+		want.TwoFactor, want.Updated = accounts.TwoFactor{}, w.Now()
+		if diff := cmp.Diff(want, w.account(a.ID)); diff != "" {
+			t.Error(diff)
+		}
+		w.wantSessions(a.ID)
+		w.wantPending(p, nil)
+		w.pass(time.Minute)
+		w.must(remove(a.ID)) // without a factor
+		w.wantError(remove(nobody), accounts.ErrNotFound)
+		if diff := cmp.Diff([]outbox.Kind{"event"}, w.kindsDue()); diff != "" {
+			t.Error(diff)
+		}
+		w.wantUnchanged(want)
+		if diff := cmp.Diff([]accounts.Account{a}, seen); diff != "" {
+			t.Errorf("the jobs were requested with: %s", diff)
+		}
+		for _, code := range []accounts.CodeUse{step(firstStep + 1), recovery(0)} { // judged before the removal
+			w.wantError(codeUses[0].use(w, a, s, code), accounts.ErrCodeUsed)
+		}
+		w.wantUnchanged(b, foreign)
+	}},
 	{"a deletion that stands survives the removal, and so does the token that undoes it", func(t *testing.T, w *world) {
 		a, _ := w.createEnrolled()
 		a = w.requestDeletion(a)
@@ -263,6 +274,98 @@ var twoFactorCases = []testCase{
 			t.Errorf("got %+v, want it deleted and without a factor", got)
 		}
 		w.must(w.UndoDeletion(t.Context(), digest("token", 1)))
+	}},
+	{"refused codes are told and block by the rules, until they are forgotten or pruned", func(t *testing.T, w *world) {
+		a, _ := w.createAny()
+		b, _ := w.createAny()
+		rules := accounts.CodeRules{Window: 10 * time.Hour, Notice: 2, Block: 4, NoticeEvery: 3 * time.Hour}
+		refuse := func(account int64, wantTold, wantBlocked bool) {
+			t.Helper()
+			told := false
+			w.must(w.CountRefusedCode(t.Context(), account, rules, func() []accounts.NewJob { told = true; return nil }))
+			var want time.Time
+			if wantBlocked {
+				want = w.Now().Add(rules.Window)
+			}
+			until, err := w.CodesBlockedUntil(t.Context(), account, rules)
+			if err != nil || told != wantTold || !until.Equal(want) {
+				t.Errorf("got told %t, blocked until %v, error %v; want %t, %v", told, until, err, wantTold, want)
+			}
+		}
+		wantBlocked := func(want bool) {
+			t.Helper()
+			if until, err := w.CodesBlockedUntil(t.Context(), a.ID, rules); err != nil || until.IsZero() == want {
+				t.Errorf("got blocked until %v, error %v, want blocked %t", until, err, want)
+			}
+		}
+		refuse(nobody, false, false)
+		refuse(a.ID, false, false)
+		refuse(a.ID, true, false)
+		refuse(b.ID, false, false)
+		w.pass(10 * time.Hour) // neither counts any more
+		refuse(a.ID, false, false)
+		refuse(a.ID, true, false)
+		refuse(a.ID, false, false)
+		w.pass(3 * time.Hour)
+		refuse(a.ID, true, true)
+		w.pass(9 * time.Hour)
+		refuse(a.ID, true, true) // only the fourth before it counts still
+		w.pass(10*time.Hour - time.Microsecond)
+		wantBlocked(true)
+		w.must(w.Prune(t.Context(), store.PruneOptions{CodesBefore: w.Now().Add(-rules.Window), Batch: 1}))
+		wantBlocked(true)
+		w.pass(time.Microsecond)
+		wantBlocked(false)
+		w.pass(-time.Microsecond)
+		wantBlocked(true)
+		w.must(w.LiftLimits(t.Context(), a.ID, nil))
+		wantBlocked(false)
+	}},
+	{"secrets are counted by key, and read page by page", func(t *testing.T, w *world) {
+		keys := []string{"b", "a", "b", "b", "a"}
+		want := map[string][]accounts.AccountSecret{}
+		for _, key := range keys {
+			w.createAny() // without a factor
+			a, s := w.createAny()
+			p := w.newPending(a, s)
+			p.Secret.Key = key
+			w.must(w.SetPendingFactor(t.Context(), p))
+			w.must(w.EnableTwoFactor(t.Context(), p, firstStep, codes(0), accounts.KeptSession{Session: s}))
+			want[key] = append(want[key], accounts.AccountSecret{AccountID: a.ID, Secret: p.Secret})
+		}
+		_, err := w.SealedKey(t.Context(), "logins", accounts.Sealed{Key: "c", Data: []byte("sealed")})
+		w.must(err)
+		_, err = w.Key(t.Context(), "another", []byte("as it is"))
+		w.must(err)
+		wantCounts := func(want ...accounts.SecretCount) {
+			t.Helper()
+			counts, err := w.CountSecrets(t.Context())
+			w.must(err)
+			if diff := cmp.Diff(want, counts); diff != "" {
+				t.Error(diff)
+			}
+			used, err := w.SecretKeys(t.Context())
+			w.must(err)
+			for i, c := range want {
+				if len(used) != len(want) || used[i] != c.Key {
+					t.Fatalf("got keys %q, want those of %v", used, want)
+				}
+			}
+		}
+		wantCounts(accounts.SecretCount{Key: "a", Accounts: 2}, accounts.SecretCount{Key: "b", Accounts: 3}, accounts.SecretCount{Key: "c", LoginKey: true})
+		w.must(w.ResealKey(t.Context(), "logins", accounts.Sealed{Key: "c", Data: []byte("sealed")}, accounts.Sealed{Key: "b", Data: []byte("again")}))
+		wantCounts(accounts.SecretCount{Key: "a", Accounts: 2}, accounts.SecretCount{Key: "b", Accounts: 3, LoginKey: true})
+		page := func(after int64, n int) []accounts.AccountSecret {
+			found, err := w.SecretsOfKey(t.Context(), "b", after, n)
+			w.must(err)
+			return found
+		}
+		if diff := cmp.Diff(want["b"], page(0, 9)); diff != "" {
+			t.Error(diff)
+		}
+		if diff := cmp.Diff(want["b"][1:2], page(want["b"][0].AccountID, 1)); diff != "" {
+			t.Errorf("a page: %s", diff)
+		}
 	}},
 	{"an encrypted key is made once, and encrypted again only if it is still the same", func(t *testing.T, w *world) {
 		_, err := w.SealedKey(t.Context(), "logins", accounts.Sealed{})
@@ -314,9 +417,6 @@ var twoFactorCases = []testCase{
 		w.wantPending(fresh, &fresh.Secret)
 		w.wantUnchanged(enrolled, s)
 	}},
-}
-
-var twoFactorTables = []testCase{
 	{"enabling is stale if the secret does not wait, or the account has changed, and writes nothing", func(t *testing.T, w *world) {
 		for _, c := range []struct {
 			name   string
@@ -358,15 +458,20 @@ var twoFactorTables = []testCase{
 		}
 	}},
 	{"a code works once, and an operation with a used one writes nothing", func(t *testing.T, w *world) {
-		for _, o := range codeUses {
-			for _, c := range []struct {
-				name       string
-				good, used accounts.CodeUse
-			}{
-				{"the last step", step(firstStep + 1), step(firstStep)},
-				{"an earlier step", step(firstStep + 1), step(firstStep - 1)},
-				{"a recovery code", recovery(0), recovery(5)},
-			} {
+		type used struct {
+			name       string
+			good, used accounts.CodeUse
+		}
+		codes := []used{
+			{"a recovery code", recovery(0), recovery(5)},
+			{"the last step", step(firstStep + 1), step(firstStep)},
+			{"an earlier step", step(firstStep + 1), step(firstStep - 1)},
+		}
+		for i, o := range codeUses {
+			if i > 1 { // a sign-in, and what shares the judgement of its code with the others
+				codes = codes[:1]
+			}
+			for _, c := range codes {
 				a, s := w.createEnrolled()
 				if err := o.use(w, a, s, c.used); !errors.Is(err, accounts.ErrCodeUsed) {
 					t.Errorf("%s with %s: got %v, want ErrCodeUsed", o.name, c.name, err)

@@ -219,6 +219,9 @@ func TestErasure_ReachesOnlyAccountsThatNeverVerified(t *testing.T) {
 		confirmed := f.registerUnverified(t, "zoe")
 		f.exec(t, fmt.Sprintf("UPDATE personal_accounts SET email = 'zoe@example.com', email_key = 'zoe@example.com', "+
 			"unverified_email = '', unverified_key = NULL WHERE id = %d", confirmed))
+		withoutEmail := f.registerUnverified(t, "tom")
+		f.exec(t, fmt.Sprintf("UPDATE personal_accounts SET unverified_email = '', unverified_key = NULL WHERE id = %d", withoutEmail))
+		f.exec(t, fmt.Sprintf("UPDATE personal_accounts SET unverified_email = 'a@example.org', unverified_key = 'a@example.org' WHERE id = %d", normal))
 		f.clock.Advance(f.settings.UnverifiedLifetime - time.Microsecond)
 		later := f.registerUnverified(t, "kim")
 		f.eraseDue(t)
@@ -227,7 +230,11 @@ func TestErasure_ReachesOnlyAccountsThatNeverVerified(t *testing.T) {
 		}
 		f.clock.Advance(time.Microsecond)
 		f.eraseDue(t)
-		for id, want := range map[int64]bool{normal: true, disabled: true, waiting: false, confirmed: true, later: true} {
+		for id, want := range map[int64]bool{normal: true, disabled: true, waiting: false, confirmed: true, withoutEmail: true, later: true} {
+			// As if the account had changed since it was due.
+			if _, err := f.service.EraseIfDue(t.Context(), id); err != nil {
+				t.Error(err)
+			}
 			if got := f.exists(t, id); got != want {
 				t.Errorf("account %d exists: %t, want %t", id, got, want)
 			}

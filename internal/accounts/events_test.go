@@ -2,7 +2,9 @@ package accounts_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -46,6 +48,29 @@ func TestEvents_OneOfALaterVersionIsPassedOn(t *testing.T) {
 	jobs, err := f.store.ClaimJobs(t.Context(), outbox.Claim{Kinds: []outbox.Kind{"rename"}, N: 1, Lease: time.Minute})
 	if err != nil || len(jobs) != 1 {
 		t.Errorf("got jobs %v, %v, want that of the unknown kind", jobs, err)
+	}
+}
+
+func TestEvents_RefusedOneIsHandedOverAgainBeforeTheNext(t *testing.T) {
+	f := newFixture(t, testdb.SQLite(t))
+	refusals := 2
+	f.host.PublishEventFunc = func(context.Context, personal.Event) error {
+		if refusals--; refusals >= 0 {
+			return errors.New("not now")
+		}
+		return nil
+	}
+	f.disable(t, f.register(t, "ada").Credentials.UserID)
+	for range 3 {
+		f.drain(t)
+		f.clock.Advance(time.Hour)
+	}
+	var got []personal.EventType
+	for _, e := range f.host.Events() {
+		got = append(got, e.Type)
+	}
+	if diff := cmp.Diff([]personal.EventType{personal.EventRegistered, personal.EventUserDisabled}, got); diff != "" {
+		t.Error(diff)
 	}
 }
 

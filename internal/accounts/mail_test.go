@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal"
@@ -106,6 +107,50 @@ func TestRecoverConfirm_ExpiredTokenIsInvalid(t *testing.T) {
 	f.recoverNow(t, personal.RecoverRequest{Login: "ada"})
 	f.clock.Advance(f.settings.RecoveryLifetime)
 	wantCode(t, f.confirm(t, f.tokens()[0]), personal.CodeInvalidToken)
+}
+
+// redeemedTwice is a store in which something happens once after a token was found.
+type redeemedTwice struct {
+	accounts.Store
+	found func()
+}
+
+func (s *redeemedTwice) FindMailToken(ctx context.Context, p accounts.MailPurpose, digest [32]byte, lifetime time.Duration) (accounts.Account, error) {
+	account, err := s.Store.FindMailToken(ctx, p, digest, lifetime)
+	if found := s.found; found != nil && err == nil {
+		s.found = nil
+		found()
+	}
+	return account, err
+}
+
+func TestMail_TokenThatIsUsedUpMeanwhileIsInvalid(t *testing.T) {
+	for name, test := range map[string]struct {
+		open   func(testing.TB, string, ...func(*accounts.Settings)) *fixture
+		mail   func(*fixture)
+		redeem func(f *fixture, token string) error
+	}{
+		"verification": {requiring, func(f *fixture) { f.applied(t, "ada", "ada@example.com") },
+			func(f *fixture, token string) error { return f.verifyAs(t, token, "ada") }},
+		"change of the e-mail": {newFixture, func(f *fixture) {
+			wantCode(t, f.service.ChangeEmail(t.Context(), personal.ChangeEmailRequest{
+				Credentials: f.register(t, "ada").Credentials, Password: goodPassword, Email: "new@example.com",
+			}), "")
+		}, func(f *fixture, token string) error { return f.verify(t, token) }},
+		"deletion": {newFixture, func(f *fixture) { f.leave(t, f.register(t, "ada")) },
+			func(f *fixture, token string) error { return f.undo(t, token) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := test.open(t, testdb.SQLite(t))
+			test.mail(f)
+			f.drain(t)
+			token := f.tokens()[0]
+			s := &redeemedTwice{Store: f.store}
+			f.service = f.serve(s, mustHasher(t, cheap))
+			s.found = func() { wantCode(t, test.redeem(f, token), "") }
+			wantCode(t, test.redeem(f, token), personal.CodeInvalidToken)
+		})
+	}
 }
 
 func TestMail_RetryIsTheSameMailWithAValidToken(t *testing.T) {

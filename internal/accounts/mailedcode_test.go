@@ -418,6 +418,26 @@ func TestMailedCode_ProvesForItsAccountAlone(t *testing.T) {
 	})
 }
 
+func TestMailedCode_ProvesWithTheSecondFactor(t *testing.T) {
+	testdb.Database(t, func(t *testing.T, url string) {
+		f := offering(t, url)
+		u := f.enrol(t, "ada")
+		f.exec(t, "UPDATE personal_accounts SET email_verified = TRUE, password_hash = '!'")
+		started, err := f.service.BeginMailedCode(t.Context(), personal.BeginMailedCodeRequest{Credentials: u.in, Purpose: personal.MailedCodeProve})
+		must(t, err)
+		f.drain(t)
+		r := personal.ProveRequest{Credentials: u.in, Attempt: started.Attempt, MailedCode: f.mailedCodes()[0]}
+		_, err = f.service.Prove(t.Context(), r)
+		if e := fieldErrors(err); e["code"] != personal.FieldErrorRequired {
+			t.Errorf("got %v, want that a code is required", err)
+		}
+		r.Code = u.recoveryCode()
+		p, err := f.service.Prove(t.Context(), r)
+		must(t, err)
+		must(t, provenUses["two_factor_codes"](t.Context(), f.service, u.in, p.Proof))
+	})
+}
+
 // Another try of a mail has the same code, with the same end. A mail that is late for that is not sent.
 func TestMailedCode_AnotherTryOfItsMailHasTheSameCode(t *testing.T) {
 	f := offering(t, testdb.SQLite(t), mailedCodes)

@@ -12,6 +12,24 @@ import (
 )
 
 var explainCases = []testCase{
+	{"lifted limits allow attempts, others stay", func(t *testing.T, w *world) {
+		a, _ := w.createAny()
+		limit := throttle.Limit{Burst: 1, Every: time.Minute}
+		charges := []throttle.Charge{{Key: digest("a", 1), Limit: limit}, {Key: digest("b", 1), Limit: limit},
+			{Key: digest("c", 1), Limit: limit}}
+		w.must(w.Charge(t.Context(), charges, w.Now()))
+		w.wantError(w.LiftLimits(t.Context(), a.ID+1, charges, job("event")), accounts.ErrNotFound)
+		w.must(w.LiftLimits(t.Context(), a.ID, charges[:2], job("event")))
+		got, err := w.LimitWaits(t.Context(), charges, w.Now())
+		w.must(err)
+		if diff := cmp.Diff([]time.Duration{0, 0, time.Minute}, got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		w.must(w.LiftLimits(t.Context(), a.ID, nil))
+		if got := w.kindsDue(); len(got) != 1 {
+			t.Errorf("got jobs %v, want one", got)
+		}
+	}},
 	{"recovery codes of one account", func(t *testing.T, w *world) {
 		a, _ := w.createAny()
 		other, _ := w.createAny()

@@ -155,6 +155,23 @@ var identityCases = []testCase{
 }
 
 var identityRaces = []testCase{
+	{"concurrent accounts: one gets an identity", func(t *testing.T, w *world) {
+		const n = 8
+		l := w.linking(0)
+		ids := make([]int64, n)
+		for i := range ids {
+			a, _ := w.createAny()
+			ids[i] = a.ID
+		}
+		errs := atOnce(n, func(i int) error {
+			mine := l
+			mine.AccountID = ids[i]
+			return w.LinkIdentity(t.Context(), mine)
+		})
+		if won, lost := count(errs, nil), count(errs, accounts.ErrIdentityTaken); won != 1 || lost != n-1 {
+			t.Errorf("got %v, want one account that gets the identity", errs)
+		}
+	}},
 	{"concurrent sign-in and removal of an identity: no session is left", func(t *testing.T, w *world) {
 		for range rounds {
 			links := make([]accounts.LinkIdentity, contenders/2)

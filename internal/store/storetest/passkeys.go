@@ -218,4 +218,39 @@ var passkeyCases = []testCase{
 			t.Error("a digest is kept longer than its attempt is valid")
 		}
 	}},
+	{"a removal ends the sessions that the passkey began and voids its proofs", func(t *testing.T, w *world) {
+		a, s := w.createWithPassword()
+		p, kept := w.addPasskey(a, s), w.addPasskey(a, s)
+		w.must(w.signInBy(a, useOf(p, 1)))
+		w.must(w.signInBy(a, useOf(kept, 2)))
+		proof := w.newProof(a)
+		proof.PasskeyID, p.SignCount = p.ID, p.SignCount+1
+		w.must(w.SetProof(t.Context(), a.ID, s.ID, proof, accounts.CodeUse{}, useOf(p, 3)))
+		if got := w.session(s).Proof; got.PasskeyID != p.ID {
+			t.Errorf("got the proof %+v, want that of the passkey", got)
+		}
+		remove := func(a accounts.Account, id int64) error {
+			return w.RemovePasskey(t.Context(), a.ID, a.CredentialVersion, id, accounts.CodeUse{}, nil, job("event"))
+		}
+		other, _ := w.createAny()
+		w.must(remove(other, p.ID))
+		w.must(remove(a, p.ID))
+		w.must(remove(a, p.ID))
+		if due := w.kindsDue(); len(due) != 1 {
+			t.Errorf("got the jobs %v, want those of one removal", due)
+		}
+		if got := w.session(s).Proof; got != (accounts.Proof{}) {
+			t.Errorf("got the proof %+v of a removed passkey", got)
+		}
+		methods := map[string]int{}
+		for _, s := range w.sessions(a.ID) {
+			methods[s.Method]++
+		}
+		if diff := cmp.Diff(map[string]int{personal.MethodPassword: 1, personal.MethodPasskey: 1}, methods); diff != "" ||
+			w.onlyPasskey(a).ID != kept.ID {
+			t.Errorf("sessions by method (-want +got):\n%s", diff)
+		}
+		a.CredentialVersion++
+		w.wantError(remove(a, kept.ID), accounts.ErrStale)
+	}},
 }

@@ -225,6 +225,24 @@ var raceCases = []testCase{
 			t.Errorf("got %d sessions, want 5", n)
 		}
 	}},
+	{"of accounts that confirm one address concurrently one gets it", func(t *testing.T, w *world) {
+		const n = 8
+		for i := range n {
+			a, _ := w.createAny()
+			tok := w.newToken(a, accounts.PurposeEmail, i)
+			tok.Email = accounts.Email{Address: "one@example.org", Key: "one@example.org"}
+			w.must(w.AddMailToken(t.Context(), tok))
+		}
+		errs := atOnce(n, func(i int) error { return w.RedeemEmail(t.Context(), digest("token", i)) })
+		if count(errs, nil) != 1 {
+			t.Errorf("got %d successes, want 1", count(errs, nil))
+		}
+		for _, err := range errs {
+			if err != nil {
+				w.wantTaken(err, accounts.TakenError{Email: true})
+			}
+		}
+	}},
 	{"of concurrent reservations for one address the limit allows one", func(t *testing.T, w *world) {
 		granted := make([]bool, contenders)
 		errs := atOnce(contenders, func(i int) (err error) {

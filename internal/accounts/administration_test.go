@@ -171,29 +171,6 @@ func TestSignIn_AccountLostWhileHashingFails(t *testing.T) {
 	}
 }
 
-// An old hash of a session that ended with its account is not a theft.
-func TestDisableUser_OldHashIsNoTheft(t *testing.T) {
-	f := newFixture(t, testdb.SQLite(t))
-	c := f.register(t, "ada").Credentials
-	current := c
-	for range 3 {
-		var err error
-		if current, err = f.service.Refresh(t.Context(), current); err != nil {
-			t.Fatal(err)
-		}
-	}
-	f.clock.Advance(time.Hour) // after every grace period
-	f.disable(t, c.UserID)
-	_, err := f.service.Refresh(t.Context(), c)
-	wantCode(t, err, personal.CodeUnauthenticated)
-	f.drain(t)
-	for _, e := range f.host.Events() {
-		if e.Type == personal.EventSessionTheft {
-			t.Error("got a session_theft event, want none")
-		}
-	}
-}
-
 func TestAdministration_EachChangeSendsOneEvent(t *testing.T) {
 	testdb.Database(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)

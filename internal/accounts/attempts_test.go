@@ -113,37 +113,6 @@ func TestKnownAddressLifetime_ExceedsTheSession(t *testing.T) {
 	}
 }
 
-func TestKnownAddresses_LongestUnusedIsReplaced(t *testing.T) {
-	testdb.Database(t, func(t *testing.T, url string) {
-		f, _ := guarded(t, url)
-		f.register(t, "ada")
-		for i := range personal.MaxKnownAddresses + 1 {
-			f.wantTry(t, fmt.Sprintf("203.0.113.%d", i), "ada", goodPassword, "")
-			f.clock.Advance(time.Minute)
-		}
-		f.guessFromEverywhere(t, "ada")
-		f.wantTry(t, "203.0.113.0", "ada", goodPassword, personal.CodeTooManyAttempts)
-		f.wantTry(t, "203.0.113.1", "ada", goodPassword, "")
-	})
-}
-
-func TestRecoverConfirm_MakesTheAddressKnown(t *testing.T) {
-	f, _ := guarded(t, testdb.SQLite(t))
-	f.register(t, "ada")
-	f.guessFromEverywhere(t, "ada")
-	if err := f.service.Recover(t.Context(), personal.RecoverRequest{Login: "ada"}); err != nil {
-		t.Fatal(err)
-	}
-	f.drain(t)
-	_, err := f.service.RecoverConfirm(at(t, "203.0.113.5"), personal.RecoverConfirmRequest{
-		Token: f.tokens()[0], Password: otherPassword, ConfirmPassword: otherPassword,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.wantTry(t, "203.0.113.5", "ada", otherPassword, "")
-}
-
 func TestGuesses_SuccessRefundsItsLoginAndAddressOnly(t *testing.T) {
 	testdb.Database(t, func(t *testing.T, url string) {
 		f, _ := guarded(t, url)
@@ -238,16 +207,6 @@ func TestChangeEmail_SuppressedMailChangesNoResponse(t *testing.T) {
 	}
 }
 
-func TestRegister_MakesTheAddressKnown(t *testing.T) {
-	f, _ := guarded(t, testdb.SQLite(t))
-	_, err := f.service.Register(at(t, "203.0.113.1"), personal.RegisterRequest{
-		Login: "ada", Password: goodPassword, ConfirmPassword: goodPassword, Email: "ada@example.com",
-	})
-	wantCode(t, err, "")
-	f.guessFromEverywhere(t, "ada")
-	f.wantTry(t, "203.0.113.1", "ada", goodPassword, "")
-}
-
 // The caller hangs up while their password is hashed, or before the response.
 func TestSignIn_CanceledCallIsCountedLikeAnyOther(t *testing.T) {
 	testdb.Database(t, func(t *testing.T, url string) {
@@ -306,32 +265,6 @@ func TestGuesses_SharedOrUnknownAddressIsNotLockedOut(t *testing.T) {
 		_, err := f.service.Authorize(ctx, personal.AuthorizeRequest{Login: "ada", Password: goodPassword})
 		wantCode(t, err, personal.CodeTooManyAttempts)
 		f.clock.Advance(15 * time.Minute) // two of the three calls share a source
-	}
-}
-
-func TestGuesses_AddressesOfOneCustomerShareALimit(t *testing.T) {
-	for _, test := range []struct {
-		name, one, other string
-		shared           bool
-	}{
-		{"a /64 of IPv6", "2001:db8:1:2::1", "2001:db8:1:2:ffff::9", true},
-		{"two /64 of IPv6", "2001:db8:1:2::1", "2001:db8:1:3::1", false},
-		{"IPv4 and the same mapped", "192.0.2.1", "::ffff:192.0.2.1", true},
-		{"IPv4 and the same by NAT64", "192.0.2.1", "64:ff9b::192.0.2.1", true},
-		{"two of NAT64", "64:ff9b::192.0.2.1", "64:ff9b::192.0.2.2", false},
-		{"an address outside the NAT64 prefix", "64:ff9b:1::192.0.2.1", "64:ff9b:1::192.0.2.2", true},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			f, _ := guarded(t, testdb.SQLite(t))
-			for range 14 {
-				f.wantTry(t, test.one, "ada", otherPassword, personal.CodeInvalidCredentials)
-			}
-			want := personal.CodeInvalidCredentials
-			if test.shared {
-				want = personal.CodeTooManyAttempts
-			}
-			f.wantTry(t, test.other, "ada", otherPassword, want)
-		})
 	}
 }
 

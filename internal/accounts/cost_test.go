@@ -2,7 +2,6 @@ package accounts_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -12,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/internal/store/dbconn"
 	"github.com/cms-personal/personal/internal/testkit/race"
@@ -88,115 +86,18 @@ func TestCost_StatementsAndAllocations(t *testing.T) {
 	}
 }
 
-// A code costs its charge, which is refunded with the guess, and the statement that uses
-// it up.
-func TestCost_StatementsOfASignInWithACode(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
-		f, h := guarded(t, url)
-		counter := &statementCounter{}
-		f.offer(t, counter.open(t, f, url), h)
-		u := f.enrol(t, "ada")
-		for name, test := range map[string]struct {
-			code func() string
-			want int
-		}{
-			"code":          {u.next, 22},
-			"recovery code": {u.recoveryCode, 23}, // it also forgets refused codes
-		} {
-			var got []string
-			for range 3 { // opens connections, and makes the address known
-				code := test.code()
-				counter.take()
-				u.wantTry(t, at(t, home), code, "")
-				got = counter.take()
-			}
-			if len(got) != test.want {
-				t.Errorf("%s: got %d statements, want %d:\n%s", name, len(got), test.want, strings.Join(got, "\n"))
-			}
-		}
-	})
-}
-
-// The first write is held until every call waits for a write.
-func TestCost_ConcurrentRefreshesShareWrites(t *testing.T) {
-	const callers = 32
-	testdb.Databases(t, func(t *testing.T, url string) {
-		f, counter := newFixture(t, url), &statementCounter{}
-		waiting := make(chan struct{}, callers)
-		f.service = f.serve(announcing{counter.open(t, f, url), waiting}, mustHasher(t, cheap))
-		pairs := make([]personal.Credentials, callers)
-		for i := range pairs {
-			pairs[i] = f.register(t, fmt.Sprint("user", i)).Credentials
-		}
-		counter.take()
-		var writes atomic.Int32
-		counter.before = func(ctx context.Context, statement string) {
-			if isWrite := statement == "BEGIN" || strings.Contains(statement, "SKIP LOCKED"); !isWrite || writes.Add(1) > 1 {
-				return
-			}
-			for range callers {
-				select {
-				case <-waiting:
-				case <-ctx.Done():
-					t.Error("the time of the first write has ended before all calls wait for a write")
-					return
-				}
-			}
-		}
-		errs := make([]error, callers)
-		var running sync.WaitGroup
-		for i := range pairs {
-			running.Go(func() { _, errs[i] = f.service.Refresh(t.Context(), pairs[i]) })
-		}
-		running.Wait()
-		if err := errors.Join(errs...); err != nil {
-			t.Fatal(err)
-		}
-		if got := writes.Load(); got < 1 || got > 3 {
-			t.Errorf("got %d writes for %d rotations, want 3 at most:\n%s", got, callers, strings.Join(counter.take(), "\n"))
-		}
-	})
-}
-
-// announcing is a store that sends to waiting when a rotation begins to wait for its
-// end.
-type announcing struct {
-	accounts.Store
-	waiting chan<- struct{}
-}
-
-func (s announcing) RotateSession(ctx context.Context, session accounts.Session, rotated func(time.Time) accounts.Session) error {
-	ctx = awaited{ctx, sync.OnceFunc(func() { s.waiting <- struct{}{} })}
-	return s.Store.RotateSession(ctx, session, rotated)
-}
-
-// awaited is a context that calls begins when someone waits for its end.
-type awaited struct {
-	context.Context
-	begins func()
-}
-
-func (c awaited) Done() <-chan struct{} {
-	c.begins()
-	return c.Context.Done()
-}
-
 // statementCounter records the statements of the connections of a pool.
 type statementCounter struct {
-	before func(ctx context.Context, statement string) // if set, called before each statement
-	lose   atomic.Bool                                 // the next one but a COMMIT does not reach the database
+	lose atomic.Bool // the next one but a COMMIT does not reach the database
 
 	mu         sync.Mutex
 	statements []string
 }
 
-func (c *statementCounter) add(ctx context.Context, statement string) error {
+func (c *statementCounter) add(_ context.Context, statement string) error {
 	c.mu.Lock()
 	c.statements = append(c.statements, statement)
 	c.mu.Unlock()
-	if c.before != nil {
-		c.before(ctx, statement)
-	}
 	if statement != "COMMIT" && c.lose.CompareAndSwap(true, false) {
 		return io.ErrUnexpectedEOF
 	}

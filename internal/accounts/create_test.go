@@ -203,19 +203,3 @@ func TestRevokeUserSession_EndsOneAndIsReportedOnce(t *testing.T) {
 		}
 	})
 }
-
-func TestRevokeUserSessions_IsReportedIfASessionEnded(t *testing.T) {
-	testdb.Database(t, func(t *testing.T, url string) {
-		f := newFixture(t, url)
-		id := f.register(t, "ada").Credentials.UserID
-		for range 2 {
-			if err := f.service.RevokeUserSessions(t.Context(), id); err != nil {
-				t.Fatal(err)
-			}
-		}
-		got := slices.DeleteFunc(f.published(t, id), func(e personal.EventType) bool { return e != personal.EventUserSignedOut })
-		if len(got) != 1 {
-			t.Errorf("got %d events %s, want one: the second call ended nothing", len(got), personal.EventUserSignedOut)
-		}
-	})
-}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -76,122 +75,6 @@ func (f *fixture) registerUnverified(t *testing.T, login string) (id int64) {
 		t.Fatalf("registering: %v", err)
 	}
 	return id
-}
-
-func TestDelete_DisablesTheAccountAndMailsAToken(t *testing.T) {
-	testdb.Database(t, func(t *testing.T, url string) {
-		f := newFixture(t, url)
-		in := f.register(t, "ada")
-		other, err := f.signIn("ada", goodPassword)
-		if err != nil {
-			t.Fatal(err)
-		}
-		eraseAt, err := f.service.Delete(t.Context(), personal.DeleteRequest{Credentials: in.Credentials, Password: goodPassword})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if want := f.clock.Now().Add(f.settings.DeletionGrace); !eraseAt.Equal(want) || eraseAt.Location() != time.UTC {
-			t.Errorf("got an erasure at %v, want %v", eraseAt, want)
-		}
-		record, err := f.service.User(t.Context(), in.Credentials.UserID)
-		if err != nil || !record.Disabled || !record.EraseAt.Equal(eraseAt) {
-			t.Errorf("got user %+v, error %v, want them disabled and erased at %v", record.User, err, eraseAt)
-		}
-		for _, c := range []personal.Credentials{in.Credentials, other.Credentials} {
-			_, err := f.service.Profile(t.Context(), c)
-			wantCode(t, err, personal.CodeUnauthenticated)
-		}
-		_, err = f.signIn("ada", goodPassword)
-		wantCode(t, err, personal.CodeAccountDisabled)
-		f.drain(t)
-		f.recoverNow(t, personal.RecoverRequest{Login: "ada"})
-		if tokens := f.tokens(); len(tokens) != 1 {
-			t.Fatalf("got %d mailed tokens, want only that of the deletion", len(tokens))
-		}
-		for _, r := range []personal.RegisterRequest{{Login: "ada", Email: "else@example.com"}, {Login: "else", Email: "ada@example.com"}} {
-			r.Password, r.ConfirmPassword = goodPassword, goodPassword
-			_, err := f.service.Register(t.Context(), r)
-			wantCode(t, err, personal.CodeAlreadyExists)
-		}
-		if err := f.undo(t, f.tokens()[0]); err != nil {
-			t.Fatalf("undoing: %v", err)
-		}
-		if _, err := f.signIn("ada", goodPassword); err != nil {
-			t.Errorf("signing in after the deletion was undone: %v", err)
-		}
-		wantCode(t, f.undo(t, f.tokens()[0]), personal.CodeInvalidToken)
-		f.clock.Advance(2 * f.settings.DeletionGrace)
-		f.eraseDue(t)
-		if !f.exists(t, in.Credentials.UserID) {
-			t.Error("the account was erased, although its user has undone the deletion")
-		}
-		f.drain(t)
-		var types []personal.EventType
-		for _, e := range f.host.Events() {
-			types = append(types, e.Type)
-		}
-		for _, want := range []personal.EventType{personal.EventDeletionRequested, personal.EventDeletionUndone} {
-			if !slices.Contains(types, want) {
-				t.Errorf("got events %v, want %s among them", types, want)
-			}
-		}
-	})
-}
-
-func TestDelete_JudgesThePasswordAfterTheCaller(t *testing.T) {
-	f := newFixture(t, testdb.SQLite(t), threeGuesses)
-	in := f.register(t, "ada")
-	try := func(c personal.Credentials, password string, invalid personal.FieldErrors) error {
-		_, err := f.service.Delete(at(t, "203.0.113.1"), personal.DeleteRequest{Credentials: c, Password: password, FieldErrors: invalid})
-		return err
-	}
-	wantField := func(err error, parameter string, want personal.FieldErrorCode) {
-		t.Helper()
-		wantCode(t, err, personal.CodeValidationFailed)
-		var e *personal.Error
-		if errors.As(err, &e); e.FieldErrors[parameter] != want {
-			t.Errorf("got field errors %v, want %s: %s", e.FieldErrors, parameter, want)
-		}
-	}
-	wantCode(t, try(personal.Credentials{UserID: in.Credentials.UserID, UserHash: "x"}, "", nil), personal.CodeUnauthenticated)
-	wantField(try(in.Credentials, "", nil), "password", personal.FieldErrorRequired)
-	wantField(try(in.Credentials, goodPassword, personal.FieldErrors{"other": personal.FieldErrorUnknownField}), "other",
-		personal.FieldErrorUnknownField)
-	for range 3 {
-		wantField(try(in.Credentials, otherPassword, nil), "password", personal.FieldErrorMismatch)
-	}
-	wantCode(t, try(in.Credentials, goodPassword, nil), personal.CodeTooManyAttempts)
-	if _, err := f.service.Profile(t.Context(), in.Credentials); err != nil {
-		t.Errorf("refused deletions ended the session: %v", err)
-	}
-}
-
-// The deletion happens while a mail of an earlier request is being made.
-func TestDelete_VoidsTokensAndWaitingMails(t *testing.T) {
-	testdb.Database(t, func(t *testing.T, url string) {
-		f := newFixture(t, url)
-		in := f.register(t, "ada")
-		f.recoverNow(t, personal.RecoverRequest{Login: "ada"})
-		recovery := f.tokens()[0]
-		err := f.service.ChangeEmail(t.Context(), personal.ChangeEmailRequest{Credentials: in.Credentials, Password: goodPassword,
-			Email: "new@example.com"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		token := f.leave(t, in)
-		for _, m := range f.host.Mails() {
-			if m.To != "ada@example.com" {
-				t.Errorf("got a mail to %s, want none: the account was deleted", m.To)
-			}
-		}
-		wantCode(t, f.confirm(t, recovery), personal.CodeInvalidToken)
-		wantCode(t, f.confirm(t, token), personal.CodeInvalidToken) // of another purpose
-		if err := f.undo(t, token); err != nil {
-			t.Errorf("undoing: %v", err)
-		}
-		f.drain(t)
-		f.wantNoJobs(t)
-	})
 }
 
 func TestDelete_MailIsInTheLocaleOfTheAccount(t *testing.T) {
@@ -336,6 +219,9 @@ func TestErasure_ReachesOnlyAccountsThatNeverVerified(t *testing.T) {
 		confirmed := f.registerUnverified(t, "zoe")
 		f.exec(t, fmt.Sprintf("UPDATE personal_accounts SET email = 'zoe@example.com', email_key = 'zoe@example.com', "+
 			"unverified_email = '', unverified_key = NULL WHERE id = %d", confirmed))
+		withoutEmail := f.registerUnverified(t, "tom")
+		f.exec(t, fmt.Sprintf("UPDATE personal_accounts SET unverified_email = '', unverified_key = NULL WHERE id = %d", withoutEmail))
+		f.exec(t, fmt.Sprintf("UPDATE personal_accounts SET unverified_email = 'a@example.org', unverified_key = 'a@example.org' WHERE id = %d", normal))
 		f.clock.Advance(f.settings.UnverifiedLifetime - time.Microsecond)
 		later := f.registerUnverified(t, "kim")
 		f.eraseDue(t)
@@ -344,7 +230,11 @@ func TestErasure_ReachesOnlyAccountsThatNeverVerified(t *testing.T) {
 		}
 		f.clock.Advance(time.Microsecond)
 		f.eraseDue(t)
-		for id, want := range map[int64]bool{normal: true, disabled: true, waiting: false, confirmed: true, later: true} {
+		for id, want := range map[int64]bool{normal: true, disabled: true, waiting: false, confirmed: true, withoutEmail: true, later: true} {
+			// As if the account had changed since it was due.
+			if _, err := f.service.EraseIfDue(t.Context(), id); err != nil {
+				t.Error(err)
+			}
 			if got := f.exists(t, id); got != want {
 				t.Errorf("account %d exists: %t, want %t", id, got, want)
 			}
@@ -394,59 +284,34 @@ func (s *changing) EraseAccount(
 	return s.Store.EraseAccount(ctx, id, due, remains, jobs...)
 }
 
-// erasures are the ways in which an account is erased.
-var erasures = map[string]func(f *fixture, t *testing.T) (id int64){
-	"by an administrator": func(f *fixture, t *testing.T) int64 {
+func TestErasure_HostIsToldUntilItSucceeds(t *testing.T) {
+	testdb.Database(t, func(t *testing.T, url string) {
+		f := newFixture(t, url)
+		calls := 0
+		f.host.EraseUserFunc = func(context.Context, int64) error {
+			if calls++; calls <= 2 {
+				return errors.New("the search index is away")
+			}
+			return nil
+		}
 		id := f.register(t, "ada").Credentials.UserID
 		f.delete(t, id)
-		return id
-	},
-	"after a deletion": func(f *fixture, t *testing.T) int64 {
-		in := f.register(t, "ada")
-		f.leave(t, in)
-		f.clock.Advance(f.settings.DeletionGrace)
-		f.eraseDue(t)
-		return in.Credentials.UserID
-	},
-	"without a verified e-mail": func(f *fixture, t *testing.T) int64 {
-		id := f.registerUnverified(t, "ada")
-		f.clock.Advance(f.settings.UnverifiedLifetime)
-		f.eraseDue(t)
-		return id
-	},
-}
-
-func TestErasure_HostIsToldUntilItSucceeds(t *testing.T) {
-	for name, erase := range erasures {
-		t.Run(name, func(t *testing.T) {
-			testdb.Database(t, func(t *testing.T, url string) {
-				f := newFixture(t, url)
-				calls := 0
-				f.host.EraseUserFunc = func(context.Context, int64) error {
-					if calls++; calls <= 2 {
-						return errors.New("the search index is away")
-					}
-					return nil
-				}
-				id := erase(f, t)
-				for range 2 {
-					f.drain(t) // the first attempts fail
-					if erased := f.host.Erased(); len(erased) > 0 {
-						t.Fatalf("got %v erased after %d calls, want nothing yet", erased, calls)
-					}
-					f.clock.Advance(time.Hour)
-				}
-				if _, err := f.store.RevokeAll(t.Context()); err != nil { // after a backup was restored
-					t.Fatal(err)
-				}
-				f.drain(t)
-				f.wantNoJobs(t)
-				if erased := f.host.Erased(); !slices.Equal(erased, []int64{id}) || calls != 3 {
-					t.Errorf("got %v erased in %d calls, want %d in 3", erased, calls, id)
-				}
-			})
-		})
-	}
+		for range 2 {
+			f.drain(t) // the first attempts fail
+			if erased := f.host.Erased(); len(erased) > 0 {
+				t.Fatalf("got %v erased after %d calls, want nothing yet", erased, calls)
+			}
+			f.clock.Advance(time.Hour)
+		}
+		if _, err := f.store.RevokeAll(t.Context()); err != nil { // after a backup was restored
+			t.Fatal(err)
+		}
+		f.drain(t)
+		f.wantNoJobs(t)
+		if erased := f.host.Erased(); !slices.Equal(erased, []int64{id}) || calls != 3 {
+			t.Errorf("got %v erased in %d calls, want %d in 3", erased, calls, id)
+		}
+	})
 }
 
 func TestErasure_HostThatKeepsNothingIsNotTold(t *testing.T) {
@@ -457,119 +322,6 @@ func TestErasure_HostThatKeepsNothingIsNotTold(t *testing.T) {
 	f.delete(t, f.register(t, "ada").Credentials.UserID)
 	f.drain(t)
 	f.wantNoJobs(t)
-}
-
-func TestErasure_OfSeveralNodesHappensOnce(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
-		f := newFixture(t, url)
-		const users = 40
-		for i := range users {
-			f.registerUnverified(t, fmt.Sprint("user", i))
-		}
-		f.clock.Advance(f.settings.UnverifiedLifetime)
-		f.worker.Handlers = f.service.Jobs()
-		var nodes sync.WaitGroup
-		for range 4 {
-			nodes.Go(func() {
-				if err := f.service.EraseDue(context.Background()); err != nil {
-					t.Errorf("erasing: %v", err)
-				}
-			})
-		}
-		nodes.Wait()
-		f.eraseDue(t) // what all nodes found locked by another
-		f.drain(t)
-		var erased []int64
-		for _, e := range f.host.Events() {
-			erased = append(erased, e.UserID)
-		}
-		slices.Sort(erased)
-		if n := len(slices.Compact(slices.Clone(erased))); n != users || len(erased) != users {
-			t.Errorf("got %d events of %d users, want %d of as many", len(erased), n, users)
-		}
-	})
-}
-
-// leaving and waiting make accounts whose erasure is due while their tokens are valid.
-func leaving(f *fixture, t *testing.T, n int) (ids []int64, tokens []string) {
-	for i := range n {
-		in := f.register(t, fmt.Sprint("user", i))
-		ids, tokens = append(ids, in.Credentials.UserID), append(tokens, f.leave(t, in))
-	}
-	f.exec(t, fmt.Sprintf("UPDATE personal_accounts SET erase_at = %d", f.clock.Now().UnixMicro()))
-	return ids, tokens
-}
-
-func waiting(f *fixture, t *testing.T, n int) (ids []int64, tokens []string) {
-	f.settings.EmailVerification, f.settings.VerificationLifetime = personal.VerificationRequired, 2*f.settings.UnverifiedLifetime
-	f.service = f.serve(f.store, mustHasher(t, cheap))
-	f.worker.Handlers = f.service.Jobs()
-	for i := range n {
-		ids = append(ids, f.registerUnverified(t, fmt.Sprint("user", i)))
-		if err := f.service.ResendVerification(t.Context(), personal.ResendVerificationRequest{Login: fmt.Sprint("user", i)}); err != nil {
-			t.Fatal(err)
-		}
-		f.drain(t)
-	}
-	f.clock.Advance(f.settings.UnverifiedLifetime)
-	return ids, f.tokens()
-}
-
-// An account is never erased after another operation has kept it, and that operation
-// never succeeds on an erased account.
-func TestErasure_RacesWithWhatKeepsTheAccount(t *testing.T) {
-	const users = 12
-	for name, c := range map[string]struct {
-		made func(f *fixture, t *testing.T, n int) (ids []int64, tokens []string)
-		keep func(f *fixture, id int64, token string) error
-	}{
-		"undoing": {leaving, func(f *fixture, _ int64, token string) error {
-			_, err := f.service.UndoDelete(context.Background(), personal.UndoDeleteRequest{Token: token})
-			return err
-		}},
-		"enabling": {leaving, func(f *fixture, id int64, _ string) error { return f.service.EnableUser(context.Background(), id) }},
-		"verifying": {waiting, func(f *fixture, _ int64, token string) error {
-			_, err := f.service.ConfirmEmail(context.Background(), personal.ConfirmEmailRequest{Token: token})
-			return err
-		}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			testdb.Databases(t, func(t *testing.T, url string) {
-				f := newFixture(t, url)
-				ids, tokens := c.made(f, t, users)
-				kept := make([]error, users)
-				var all sync.WaitGroup
-				start := make(chan struct{})
-				for range 2 {
-					all.Go(func() {
-						<-start
-						if err := f.service.EraseDue(context.Background()); err != nil {
-							t.Errorf("erasing: %v", err)
-						}
-					})
-				}
-				for i := range users {
-					all.Go(func() {
-						<-start
-						kept[i] = c.keep(f, ids[i], tokens[i])
-					})
-				}
-				close(start)
-				all.Wait()
-				f.eraseDue(t)
-				won := 0
-				for i, err := range kept {
-					if err == nil {
-						won++
-					}
-					if exists := f.exists(t, ids[i]); exists != (err == nil) {
-						t.Errorf("user %d: keeping the account gets %v, and it exists: %t", i, err, exists)
-					}
-				}
-				t.Logf("%d of %d accounts were kept", won, users)
-			})
-		})
-	}
 }
 
 func TestEraseDue_ContinuesAfterAnAccountThatCannotBeErased(t *testing.T) {

@@ -19,10 +19,8 @@ import (
 	"github.com/cms-personal/personal/internal/password"
 	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/internal/throttle"
-	"github.com/cms-personal/personal/internal/transfer"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
-	"github.com/cms-personal/personal/shared/userfields"
 )
 
 // stuck is a user who cannot sign in. Each has their own login and addresses.
@@ -84,29 +82,6 @@ func (s *stuck) enrols(t *testing.T) {
 	s.factor.wantTry(t, at(t, s.home), s.factor.next(), "")
 	s.clock.Advance(personaltest.CodePeriod)
 	s.drain(t)
-}
-
-// imports stores the user from a file.
-func (s *stuck) imports(t *testing.T, login, hash string) {
-	t.Helper()
-	schema, err := userfields.Compile(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := transfer.Import{
-		Store: s.store, Schema: schema, Wrapper: mustHasher(t, cheap),
-		Refused:  func(_ int, reason string) error { return errors.New(reason) },
-		Progress: func(transfer.Progress) {},
-	}
-	file := fmt.Sprintf("login,email,password_hash\n%s,%s,%s\n", login, s.email(), hash)
-	if _, err := m.Run(t.Context(), transfer.File{ReadSeeker: strings.NewReader(file), Format: transfer.CSV}); err != nil {
-		t.Fatal(err)
-	}
-	found, err := s.store.FindAccount(t.Context(), accounts.AccountQuery{EmailKey: s.email()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.id = found.ID
 }
 
 // guesses enters wrong passwords until they are refused.
@@ -244,13 +219,10 @@ var situations = map[string]struct {
 		return personal.Verdict{Reason: personal.ReasonUnverified, Action: personal.ActionSetEmail,
 			Until: s.clock.Now().Add(s.settings.UnverifiedLifetime)}
 	}, setsEmail(another)},
-	"imported without a password": {func(t *testing.T, s *stuck) personal.Verdict {
-		s.imports(t, s.login, "!")
-		return personal.Verdict{Reason: personal.ReasonNoPassword, Action: personal.ActionRecover}
-	}, recovers},
 	"without a password and an e-mail": {func(t *testing.T, s *stuck) personal.Verdict {
-		s.imports(t, s.login, "!")
-		setsEmail(func(*stuck) string { return "" })(t, s)
+		id, err := s.service.CreateUser(t.Context(), personal.CreateUserRequest{Login: s.login})
+		must(t, err)
+		s.id = id
 		return personal.Verdict{Reason: personal.ReasonNoPassword, Action: personal.ActionSetEmail}
 	}, setsEmail(another)},
 	"only a provider signs them in": {func(t *testing.T, s *stuck) personal.Verdict {
@@ -489,18 +461,15 @@ func (s *stuck) requires() {
 
 func TestExplain_NamesTheReasonAndWhatHelps(t *testing.T) {
 	testdb.Database(t, func(t *testing.T, url string) {
-		f, _ := guarded(t, url)
-		f.settings.Throttle = named(f.settings.Throttle)
-		h := mustHasher(t, cheap)
-		f.offer(t, f.store, h)
+		first := stuckUser(t, url)
 		number := 0
 		for name, situation := range situations {
 			t.Run(name, func(t *testing.T) {
-				f.clock.Advance(24 * time.Hour) // all limits are regained
+				first.clock.Advance(24 * time.Hour) // all limits are regained
 				number++
-				own := *f
+				own := *first.fixture
 				s := &stuck{
-					fixture: &own, hasher: h, login: fmt.Sprintf("anna%d", number),
+					fixture: &own, hasher: first.hasher, login: fmt.Sprintf("anna%d", number),
 					home: fmt.Sprintf("203.0.113.%d", number), hotel: fmt.Sprintf("192.0.2.%d", number),
 				}
 				s.change(func(*accounts.Settings) {})
@@ -653,22 +622,15 @@ func TestExplain_LoginOfDigitsIsNotAnId(t *testing.T) {
 	})
 }
 
-func TestExplain_InvalidRequestReportsAllFieldErrors(t *testing.T) {
+// The other invalid requests are in the contract suite.
+func TestExplain_AddressesAreWhole(t *testing.T) {
 	s := stuckUser(t, testdb.SQLite(t))
-	for _, c := range []struct {
-		request personal.ExplainRequest
-		want    personal.FieldErrors
-	}{
-		{personal.ExplainRequest{Login: " ", Addresses: make([]netip.Addr, 1)}, personal.FieldErrors{"login": "required", "addresses": "invalid_format"}},
-		{personal.ExplainRequest{Login: strings.Repeat("a", 255), Addresses: make([]netip.Addr, 11)}, personal.FieldErrors{"login": "too_long", "addresses": "out_of_range"}},
-		{personal.ExplainRequest{Login: "a\x00b", Addresses: []netip.Addr{netip.MustParseAddr("fe80::1%eth0")}}, personal.FieldErrors{"login": "invalid_format", "addresses": "invalid_format"}},
-	} {
-		_, err := s.service.Explain(t.Context(), c.request)
-		wantFields(t, err, c.want)
-		delete(c.want, "login")
-		wantFields(t, s.service.LiftLimits(t.Context(), personal.LiftLimitsRequest{UserID: 1, Addresses: c.request.Addresses}), c.want)
+	for _, address := range []netip.Addr{{}, netip.MustParseAddr("fe80::1%eth0")} {
+		_, err := s.service.Explain(t.Context(), personal.ExplainRequest{Login: " ", Addresses: []netip.Addr{address}})
+		wantFields(t, err, personal.FieldErrors{"login": "required", "addresses": "invalid_format"})
+		err = s.service.LiftLimits(t.Context(), personal.LiftLimitsRequest{UserID: 1, Addresses: []netip.Addr{address}})
+		wantFields(t, err, personal.FieldErrors{"addresses": "invalid_format"})
 	}
-	wantCode(t, s.service.LiftLimits(t.Context(), personal.LiftLimitsRequest{UserID: 1}), personal.CodeNotFound)
 }
 
 func wantFields(t *testing.T, err error, want personal.FieldErrors) {

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -112,33 +111,6 @@ func TestExport_ThreeADayByAccount(t *testing.T) {
 	})
 }
 
-func TestExport_ConcurrentRequestsShareTheLimit(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
-		f, _ := guarded(t, url)
-		f.service = f.serve(f.store, mustHasher(t, cheap)) // without the spies, which are for one caller
-		in := f.register(t, "ada").Credentials
-		var mu sync.Mutex
-		codes := map[personal.Code]int{}
-		var all sync.WaitGroup
-		for range 8 {
-			all.Go(func() {
-				_, err := f.export(at(t, "203.0.113.1"), in, goodPassword)
-				mu.Lock()
-				defer mu.Unlock()
-				codes[personal.CodeOf(err)]++
-			})
-		}
-		all.Wait()
-		if codes[""] != 3 || codes[personal.CodeTooManyAttempts] != 5 {
-			t.Errorf("got %v, want 3 exports and 5 refusals", codes)
-		}
-		entries, err := f.store.AuditEntries(t.Context(), personal.AuditEntriesRequest{UserID: in.UserID, Type: personal.EventExported, Limit: 9})
-		if err != nil || len(entries) != 3 {
-			t.Errorf("got %d audit entries, %v, want 3", len(entries), err)
-		}
-	})
-}
-
 // unreadable is a store that fails to read one part of an export.
 type unreadable struct {
 	accounts.Store
@@ -171,56 +143,55 @@ func TestExport_FailureUsesUpNoneAndLeavesNoEntry(t *testing.T) {
 // The export passes gRPC, as between host and plugin, and the HTTP handler.
 func TestExport_LargestOneIsTruncatedAndFitsEveryTransport(t *testing.T) {
 	t.Parallel()
-	testdb.Database(t, func(t *testing.T, url string) {
-		f := newFixture(t, url)
-		in := f.register(t, "ada").Credentials
-		const entries = 40_000
-		pools, err := dbconn.Open(url, dbconn.RequestLimits)
-		if err != nil {
-			t.Fatal(err)
+	url := testdb.SQLite(t)
+	f := newFixture(t, url)
+	in := f.register(t, "ada").Credentials
+	const entries = 40_000
+	pools, err := dbconn.Open(url, dbconn.RequestLimits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pools.Close()
+	_, err = pools.Write.ExecContext(t.Context(), fmt.Sprintf(`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d)
+		INSERT INTO personal_audit (event_id, type, time, account_id, address, request_id, actor)
+		SELECT 'e', 'signed_in', 1000000 * CAST(i AS BIGINT), %d, '192.0.2.1', 'r', 'user' FROM n`, entries, in.UserID))
+	if err != nil {
+		t.Fatal(err)
+	}
+	remote := rpctest.NewService(t, func(personal.Host) personal.Service { return f.service }, f.host)
+	h, err := personalhttp.New(remote, personalhttp.Options{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := httptest.NewRequest(http.MethodPost, "/api/v1/personal/export/", strings.NewReader(`{"password":"`+goodPassword+`"}`))
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("User-Id", strconv.FormatInt(in.UserID, 10))
+	request.Header.Set("User-Hash", in.UserHash)
+	response := httptest.NewRecorder()
+	h.ServeHTTP(response, request)
+	var body struct {
+		Data struct {
+			Export json.RawMessage
 		}
-		defer pools.Close()
-		_, err = pools.Write.ExecContext(t.Context(), fmt.Sprintf(`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d)
-			INSERT INTO personal_audit (event_id, type, time, account_id, address, request_id, actor)
-			SELECT 'e', 'signed_in', 1000000 * CAST(i AS BIGINT), %d, '192.0.2.1', 'r', 'user' FROM n`, entries, in.UserID))
-		if err != nil {
-			t.Fatal(err)
-		}
-		remote := rpctest.NewService(t, func(personal.Host) personal.Service { return f.service }, f.host)
-		h, err := personalhttp.New(remote, personalhttp.Options{Log: slog.New(slog.DiscardHandler)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		request := httptest.NewRequest(http.MethodPost, "/api/v1/personal/export/", strings.NewReader(`{"password":"`+goodPassword+`"}`))
-		request.Header.Set("Content-Type", "application/json")
-		request.Header.Set("User-Id", strconv.FormatInt(in.UserID, 10))
-		request.Header.Set("User-Hash", in.UserHash)
-		response := httptest.NewRecorder()
-		h.ServeHTTP(response, request)
-		var body struct {
-			Data struct {
-				Export json.RawMessage
-			}
-		}
-		if err := json.Unmarshal(response.Body.Bytes(), &body); err != nil || response.Code != http.StatusOK {
-			t.Fatalf("got %d, %v, %.300s", response.Code, err, response.Body.String())
-		}
-		if size := len(body.Data.Export); size > personal.MaxExport || size < personal.MaxExport-4096 {
-			t.Errorf("got %d bytes, want at most %d and hardly fewer", size, personal.MaxExport)
-		}
-		var export struct {
-			Sessions  []json.RawMessage
-			Truncated bool
-			Events    []struct{ Time time.Time }
-		}
-		if err := json.Unmarshal(body.Data.Export, &export); err != nil {
-			t.Fatal(err)
-		}
-		newest := func(a, b struct{ Time time.Time }) int { return b.Time.Compare(a.Time) }
-		if !export.Truncated || len(export.Sessions) != 1 || export.Events[0].Time.Unix() != entries ||
-			!slices.IsSortedFunc(export.Events, newest) {
-			t.Errorf("got truncated %t, %d sessions and %d events from %v on, want the newest events, and no session left out",
-				export.Truncated, len(export.Sessions), len(export.Events), export.Events[0].Time)
-		}
-	})
+	}
+	if err := json.Unmarshal(response.Body.Bytes(), &body); err != nil || response.Code != http.StatusOK {
+		t.Fatalf("got %d, %v, %.300s", response.Code, err, response.Body.String())
+	}
+	if size := len(body.Data.Export); size > personal.MaxExport || size < personal.MaxExport-4096 {
+		t.Errorf("got %d bytes, want at most %d and hardly fewer", size, personal.MaxExport)
+	}
+	var export struct {
+		Sessions  []json.RawMessage
+		Truncated bool
+		Events    []struct{ Time time.Time }
+	}
+	if err := json.Unmarshal(body.Data.Export, &export); err != nil {
+		t.Fatal(err)
+	}
+	newest := func(a, b struct{ Time time.Time }) int { return b.Time.Compare(a.Time) }
+	if !export.Truncated || len(export.Sessions) != 1 || export.Events[0].Time.Unix() != entries ||
+		!slices.IsSortedFunc(export.Events, newest) {
+		t.Errorf("got truncated %t, %d sessions and %d events from %v on, want the newest events, and no session left out",
+			export.Truncated, len(export.Sessions), len(export.Events), export.Events[0].Time)
+	}
 }

@@ -91,7 +91,7 @@ func TestPreviewFields_CountsViolations(t *testing.T) {
 			t.Errorf("no fields: got %+v, %v; want %+v", got, err, want)
 		}
 		_, err = f.service.PreviewFields(t.Context(), []personal.Field{{Name: "Bad name", Type: personal.TypeText}})
-		checkFieldError(t, err, "fields", personal.FieldErrorInvalidFormat)
+		wantFields(t, err, personal.FieldErrors{"fields": personal.FieldErrorInvalidFormat})
 	})
 }
 
@@ -120,14 +120,6 @@ func TestPreviewFields_CountsValuesThatReadOnlyFieldsKeep(t *testing.T) {
 		if diff := cmp.Diff(tt.want, got.Kept); err != nil || diff != "" {
 			t.Errorf("%+v after %+v: got %v (-want +got):\n%s", tt.after, tt.before, err, diff)
 		}
-	}
-}
-
-func checkFieldError(t *testing.T, err error, parameter string, code personal.FieldErrorCode) {
-	t.Helper()
-	var e *personal.Error
-	if !errors.As(err, &e) || e.Code != personal.CodeValidationFailed || e.FieldErrors[parameter] != code {
-		t.Errorf("got %v, want %s=%s", err, parameter, code)
 	}
 }
 
@@ -226,7 +218,7 @@ func TestFillFields_FillsUnsetRequiredFields(t *testing.T) {
 		}
 		before := f.account(t, ids[1])
 		f.setFields("2", cityAndAge)
-		checkFieldError(t, f.service.FillFields(t.Context(), "1"), "revision", personal.FieldErrorMismatch)
+		wantFields(t, f.service.FillFields(t.Context(), "1"), personal.FieldErrors{"revision": personal.FieldErrorMismatch})
 		if err := f.service.FillFields(t.Context(), "2"); err != nil {
 			t.Fatal(err)
 		}

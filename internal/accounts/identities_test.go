@@ -2,7 +2,6 @@ package accounts_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -27,15 +26,6 @@ func (f *fixture) link(t *testing.T, id int64, name string) {
 	}))
 }
 
-// wantFound checks whether an identity signs its user in.
-func (f *fixture) wantFound(t *testing.T, name string, want bool) {
-	t.Helper()
-	if _, err := f.service.FindIdentity(t.Context(), subject(name)); (err == nil) != want ||
-		err != nil && personal.CodeOf(err) != personal.CodeNotFound {
-		t.Fatalf("finding the identity %s: got %v, want it found: %t", name, err, want)
-	}
-}
-
 func (f *fixture) signInBy(ctx context.Context, id int64, code string) error {
 	_, err := f.service.SignIn(ctx, personal.SignInRequest{UserID: id, Method: method, Code: code})
 	return err
@@ -56,12 +46,6 @@ func TestSignIn_IsChargedToTheAccount(t *testing.T) {
 		f.disable(t, id)
 		wantCode(t, f.signInBy(at(t, home), id, ""), personal.CodeTooManyAttempts) // a refused one is charged, too
 	})
-}
-
-func TestSignIn_EmailMustBeConfirmedFirst(t *testing.T) {
-	f := newFixture(t, testdb.SQLite(t))
-	id := f.registerUnverified(t, "ada")
-	wantCode(t, f.signInBy(at(t, home), id, ""), personal.CodeEmailUnverified)
 }
 
 func TestSignIn_MakesTheAddressFullyKnown(t *testing.T) {
@@ -184,78 +168,5 @@ func TestSignIn_IdentityThatIsRemovedMeanwhileOpensNoSession(t *testing.T) {
 		if got, err := signIn(); err != nil || got != other {
 			t.Errorf("linked with another account: got user %d, %v; want %d", got, err, other)
 		}
-	})
-}
-
-// What raises the credential version keeps identities, but for the operations that remove other ways in.
-func TestIdentity_OutlivesChangesOfTheAccount(t *testing.T) {
-	for name, do := range map[string]func(r *resident){
-		"password":   func(r *resident) { r.changePassword(home) },
-		"factor on":  func(r *resident) { r.confirmFactor(home) },
-		"factor off": func(r *resident) { r.confirmFactor(home); r.removeFactor(home) },
-		"disabled and enabled": func(r *resident) {
-			r.administer(r.f.service.DisableUser)
-			r.administer(r.f.service.EnableUser)
-		},
-		"deleted and undone": func(r *resident) {
-			token := r.f.leave(r.t, personal.SignedIn{Credentials: r.in})
-			r.must(r.f.undo(r.t, token))
-		},
-		"deleted, disabled and enabled": func(r *resident) {
-			r.f.leave(r.t, personal.SignedIn{Credentials: r.in})
-			r.administer(r.f.service.DisableUser)
-			r.administer(r.f.service.EnableUser)
-		},
-		"e-mail":     func(r *resident) { r.f.changeEmail(r.t, at(r.t, home), r.in, "new@example.com") },
-		"signed out": func(r *resident) { r.administer(r.f.service.RevokeUserSessions) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			testdb.Database(t, func(t *testing.T, url string) {
-				f := offering(t, url)
-				r := &resident{&factor{f: f, in: f.register(t, "ada").Credentials, login: "ada"}, t}
-				f.link(t, r.in.UserID, "valid")
-				r.signIn(home)
-				do(r)
-				f.wantFound(t, "valid", true)
-			})
-		})
-	}
-}
-
-func TestUnlinkIdentity_EndsTheSessionsOfSignIn(t *testing.T) {
-	testdb.Database(t, func(t *testing.T, url string) {
-		f := newFixture(t, url)
-		id := f.register(t, "ada").Credentials.UserID
-		f.signInFrom(t, "ada", goodPassword, home, "")
-		must(t, f.signInBy(at(t, home), id, ""))
-		f.link(t, id, "ada")
-		must(t, f.service.UnlinkIdentity(t.Context(), personal.UnlinkIdentityRequest{Identity: subject("ada"), UserID: id}))
-		sessions, err := f.service.UserSessions(t.Context(), id)
-		must(t, err)
-		left := map[string]int{}
-		for _, s := range sessions {
-			left[s.Method]++
-		}
-		if want := fmt.Sprint(map[string]int{personal.MethodPassword: 1, personal.MethodRegistration: 1}); fmt.Sprint(left) != want {
-			t.Errorf("got sessions by method %v, want %v", left, want)
-		}
-	})
-}
-
-func TestLinkIdentity_AccountHasTwenty(t *testing.T) {
-	testdb.Database(t, func(t *testing.T, url string) {
-		f := newFixture(t, url)
-		id := f.register(t, "ada").Credentials.UserID
-		for i := range personal.MaxIdentities {
-			f.link(t, id, fmt.Sprint(i))
-		}
-		f.link(t, id, "7") // it is linked already
-		err := f.store.LinkIdentity(t.Context(), accounts.LinkIdentity{Identity: subject("21"), AccountID: id})
-		if !errors.Is(err, accounts.ErrTooManyIdentities) {
-			t.Errorf("got %v, want %v", err, accounts.ErrTooManyIdentities)
-		}
-		f.wantFound(t, "21", false)
-		must(t, f.service.UnlinkIdentity(t.Context(), personal.UnlinkIdentityRequest{Identity: subject("7"), UserID: id}))
-		f.link(t, id, "21")
 	})
 }

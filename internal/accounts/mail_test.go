@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal"
@@ -66,54 +67,6 @@ func (f *fixture) confirm(t *testing.T, token string) error {
 	return err
 }
 
-// While no recovery comes, a token that was mailed has not expired.
-func TestMail_TwoRecoveriesAtOnceThenOnePerHalfLifetime(t *testing.T) {
-	testdb.Database(t, func(t *testing.T, url string) {
-		f := newFixture(t, url)
-		f.register(t, "ada")
-		f.register(t, "bob")
-		var sent []int
-		for range 46 {
-			f.recoverNow(t, personal.RecoverRequest{Login: "ada"})
-			f.recoverNow(t, personal.RecoverRequest{Email: "ada@example.com"})
-			sent = append(sent, len(f.host.Mails()))
-			f.clock.Advance(time.Minute)
-		}
-		for minute, want := range map[int]int{0: 2, 14: 2, 15: 3, 29: 3, 30: 4, 45: 5} {
-			if got := sent[minute]; got != want {
-				t.Errorf("got %d mails until minute %d, want %d", got, minute, want)
-			}
-		}
-		f.recoverNow(t, personal.RecoverRequest{Login: "bob"})
-		if got := len(f.host.Mails()); got != 6 {
-			t.Fatalf("got %d mails after one to another account, want 6", got)
-		}
-	})
-}
-
-// A token is made for the account's present address. If the address changes while
-// the mail is being made, the old mailbox gets no token.
-func TestMail_EmailConfirmedDuringRecoverySendsNothing(t *testing.T) {
-	f, s, _ := spied(t, testdb.SQLite(t), cheap)
-	in := f.register(t, "ada")
-	change := personal.ChangeEmailRequest{Credentials: in.Credentials, Password: goodPassword, Email: "new@example.com"}
-	if err := f.service.ChangeEmail(t.Context(), change); err != nil {
-		t.Fatal(err)
-	}
-	f.drain(t)
-	token := f.tokens()[0]
-	f.worker.Handlers = f.service.Jobs() // which use the spy
-	s.found = func() {
-		if _, err := f.service.ConfirmEmail(t.Context(), personal.ConfirmEmailRequest{Token: token}); err != nil {
-			t.Errorf("confirming: %v", err)
-		}
-	}
-	f.recoverNow(t, personal.RecoverRequest{Login: "ada"})
-	if tokens := f.tokens(); len(tokens) != 1 {
-		t.Fatalf("got %d mailed tokens, want only that of the confirmation", len(tokens))
-	}
-}
-
 // The host gets a mail with the id of the request that caused it, although the
 // response was sent long before.
 func TestMail_CarriesTheRequestID(t *testing.T) {
@@ -148,28 +101,6 @@ func TestMail_CarriesTheRequestID(t *testing.T) {
 	}
 }
 
-func TestMailedTokens_ReturnTheUser(t *testing.T) {
-	f := newFixture(t, testdb.SQLite(t))
-	in := f.register(t, "ada").Credentials
-	change := personal.ChangeEmailRequest{Credentials: in, Password: goodPassword, Email: "new@example.com"}
-	if err := f.service.ChangeEmail(t.Context(), change); err != nil {
-		t.Fatal(err)
-	}
-	f.drain(t)
-	id, err := f.service.ConfirmEmail(t.Context(), personal.ConfirmEmailRequest{Token: f.tokens()[0]})
-	if err != nil || id != in.UserID {
-		t.Errorf("e-mail: got user %d, %v; want %d", id, err, in.UserID)
-	}
-	f.recoverNow(t, personal.RecoverRequest{Login: "ada"})
-	tokens := f.tokens()
-	recovered, err := f.service.RecoverConfirm(t.Context(), personal.RecoverConfirmRequest{
-		Token: tokens[len(tokens)-1], Password: otherPassword, ConfirmPassword: otherPassword,
-	})
-	if err != nil || recovered.UserID != in.UserID {
-		t.Errorf("recovery: got user %d, %v; want %d", recovered.UserID, err, in.UserID)
-	}
-}
-
 func TestRecoverConfirm_ExpiredTokenIsInvalid(t *testing.T) {
 	f := newFixture(t, testdb.SQLite(t))
 	f.register(t, "ada")
@@ -178,26 +109,48 @@ func TestRecoverConfirm_ExpiredTokenIsInvalid(t *testing.T) {
 	wantCode(t, f.confirm(t, f.tokens()[0]), personal.CodeInvalidToken)
 }
 
-func TestChangePassword_VoidsMailedTokens(t *testing.T) {
-	testdb.Database(t, func(t *testing.T, url string) {
-		f := newFixture(t, url)
-		in := f.register(t, "ada")
-		f.recoverNow(t, personal.RecoverRequest{Login: "ada"})
-		change := personal.ChangeEmailRequest{Credentials: in.Credentials, Password: goodPassword, Email: "new@example.com"}
-		if err := f.service.ChangeEmail(t.Context(), change); err != nil {
-			t.Fatal(err)
-		}
-		fresh := f.changePassword(t, in.Credentials, goodPassword, otherPassword)
-		f.drain(t) // does not mail the confirmation that was requested before
-		tokens := f.tokens()
-		if len(tokens) != 1 {
-			t.Fatalf("got %d mailed tokens, want only that of the recovery", len(tokens))
-		}
-		wantCode(t, f.confirm(t, tokens[0]), personal.CodeInvalidToken)
-		if p, err := f.service.Profile(t.Context(), fresh); err != nil || p.Email != "ada@example.com" {
-			t.Fatalf("got e-mail %q (error %v), want the old one", p.Email, err)
-		}
-	})
+// redeemedTwice is a store in which something happens once after a token was found.
+type redeemedTwice struct {
+	accounts.Store
+	found func()
+}
+
+func (s *redeemedTwice) FindMailToken(ctx context.Context, p accounts.MailPurpose, digest [32]byte, lifetime time.Duration) (accounts.Account, error) {
+	account, err := s.Store.FindMailToken(ctx, p, digest, lifetime)
+	if found := s.found; found != nil && err == nil {
+		s.found = nil
+		found()
+	}
+	return account, err
+}
+
+func TestMail_TokenThatIsUsedUpMeanwhileIsInvalid(t *testing.T) {
+	for name, test := range map[string]struct {
+		open   func(testing.TB, string, ...func(*accounts.Settings)) *fixture
+		mail   func(*fixture)
+		redeem func(f *fixture, token string) error
+	}{
+		"verification": {requiring, func(f *fixture) { f.applied(t, "ada", "ada@example.com") },
+			func(f *fixture, token string) error { return f.verifyAs(t, token, "ada") }},
+		"change of the e-mail": {newFixture, func(f *fixture) {
+			wantCode(t, f.service.ChangeEmail(t.Context(), personal.ChangeEmailRequest{
+				Credentials: f.register(t, "ada").Credentials, Password: goodPassword, Email: "new@example.com",
+			}), "")
+		}, func(f *fixture, token string) error { return f.verify(t, token) }},
+		"deletion": {newFixture, func(f *fixture) { f.leave(t, f.register(t, "ada")) },
+			func(f *fixture, token string) error { return f.undo(t, token) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := test.open(t, testdb.SQLite(t))
+			test.mail(f)
+			f.drain(t)
+			token := f.tokens()[0]
+			s := &redeemedTwice{Store: f.store}
+			f.service = f.serve(s, mustHasher(t, cheap))
+			s.found = func() { wantCode(t, test.redeem(f, token), "") }
+			wantCode(t, test.redeem(f, token), personal.CodeInvalidToken)
+		})
+	}
 }
 
 func TestMail_RetryIsTheSameMailWithAValidToken(t *testing.T) {
@@ -221,23 +174,6 @@ func TestMail_RetryIsTheSameMailWithAValidToken(t *testing.T) {
 		}
 		if err := f.confirm(t, f.tokens()[0]); err != nil {
 			t.Fatalf("confirming: %v", err)
-		}
-	})
-}
-
-func TestConfirmEmail_TakenAddressKeepsTheToken(t *testing.T) {
-	testdb.Database(t, func(t *testing.T, url string) {
-		f := newFixture(t, url)
-		in := f.register(t, "ada")
-		change := personal.ChangeEmailRequest{Credentials: in.Credentials, Password: goodPassword, Email: "bob@example.com"}
-		if err := f.service.ChangeEmail(t.Context(), change); err != nil {
-			t.Fatal(err)
-		}
-		f.drain(t)
-		f.register(t, "bob")
-		for range 2 {
-			_, err := f.service.ConfirmEmail(t.Context(), personal.ConfirmEmailRequest{Token: f.tokens()[0]})
-			wantCode(t, err, personal.CodeAlreadyExists)
 		}
 	})
 }

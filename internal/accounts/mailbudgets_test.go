@@ -2,16 +2,13 @@ package accounts_test
 
 import (
 	"fmt"
-	"maps"
 	"net/netip"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/mailtext"
-	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal"
 )
@@ -49,23 +46,6 @@ func askForCodes(t *testing.T, f *fixture) func(int) {
 	return func(int) { f.askForCode(t, t.Context(), "ada") }
 }
 
-func changePasswordAgain(t *testing.T, f *fixture) func(int) {
-	c, passwords := f.register(t, "ada").Credentials, []string{goodPassword, otherPassword}
-	return func(i int) { c = f.changePassword(t, c, passwords[i%2], passwords[1-i%2]) }
-}
-
-func recoverAndConfirm(t *testing.T, f *fixture) func(int) {
-	f.register(t, "ada")
-	mails := 0
-	return func(int) {
-		f.recoverNow(t, personal.RecoverRequest{Login: "ada"})
-		if tokens := f.tokens(); len(tokens) > mails {
-			mails = len(tokens)
-			wantCode(t, f.confirm(t, tokens[mails-1]), "")
-		}
-	}
-}
-
 func changeFromAddress(t *testing.T, f *fixture) func(int) {
 	id := f.register(t, "ada").Credentials.UserID
 	return func(i int) { f.setEmail(t, id, []string{"ada+x@example.com", "ada@example.com"}[i%2]) }
@@ -78,17 +58,6 @@ func signInEverywhere(t *testing.T, f *fixture) func(int) {
 	return func(int) {
 		address = address.Next()
 		f.signInFrom(t, "ada", goodPassword, address.String(), "")
-	}
-}
-
-func stealAgain(t *testing.T, f *fixture) func(int) {
-	f.register(t, "ada")
-	return func(int) {
-		c := f.signInFrom(t, "ada", goodPassword, "", "")
-		last := f.refreshTimes(t, c, 4, 0)
-		f.refreshTimes(t, last, 1, time.Minute)
-		_, err := f.service.Profile(t.Context(), c)
-		wantCode(t, err, personal.CodeUnauthenticated)
 	}
 }
 
@@ -184,10 +153,8 @@ func TestMailBudgets_NoOperationFloodsAnAddress(t *testing.T) {
 	}
 	rows := map[string]row{
 		"recoveries":                       {mailtext.Recovery, newFixture, recoverAgain, 200, 450 * time.Second, recoveries},
-		"completed recoveries":             {mailtext.Recovered, newFixture, recoverAndConfirm, 60, 3 * time.Minute, peaks{time.Minute: 2, time.Hour: 5}},
 		"changes to the address":           {mailtext.EmailChange, newFixture, changeToAddress, 48, 5 * time.Minute, strangers},
 		"changes from the address":         {mailtext.EmailChanged, newFixture, changeFromAddress, 48, 5 * time.Minute, administrators},
-		"changes of the password":          {mailtext.PasswordChanged, newFixture, changePasswordAgain, 36, 5 * time.Minute, notices},
 		"invitations":                      {mailtext.Invitation, newFixture, inviteAgain, 48, 5 * time.Minute, administrators},
 		"refused codes":                    {mailtext.CodeRefused, newFixture, noticeAgain(mailtext.CodeRefused), 36, 5 * time.Minute, half},
 		"deletions":                        {mailtext.Deletion, requiring, deleteAgain, 36, 5 * time.Minute, peaks{time.Hour: 5, 24 * time.Hour: 10}},
@@ -196,7 +163,6 @@ func TestMailBudgets_NoOperationFloodsAnAddress(t *testing.T) {
 		"registrations of a taken address": {mailtext.RegistrationAttempt, requiring, registerTaken, 150, 10 * time.Minute, peaks{time.Hour: 5, 24 * time.Hour: 15}},
 		"sign-ins from everywhere":         {mailtext.NewAddress, newFixture, signInEverywhere, 36, 5 * time.Minute, half},
 		"mailed codes":                     {mailtext.SignInCode, newFixture, askForCodes, 200, 2 * time.Minute, peaks{time.Hour: 20, 24 * time.Hour: 60}},
-		"thefts":                           {mailtext.SessionTheft, newFixture, stealAgain, 36, 5 * time.Minute, peaks{time.Hour: 10, 24 * time.Hour: 21}},
 	}
 	others := map[mailtext.Kind]bool{}
 	for _, d := range mailtext.Descriptions() {
@@ -281,50 +247,6 @@ func TestMailBudgets_NewAddressesLeaveTheOthers(t *testing.T) {
 	})
 }
 
-// Mails that strangers cause leave half of the common limit to the notices.
-func TestMailBudgets_StrangersLeaveNotices(t *testing.T) {
-	f := requiring(t, testdb.SQLite(t))
-	again := registerTaken(t, f)
-	f.signInFrom(t, "ada", goodPassword, home, "")
-	f.applied(t, "tagged", "ada+x@example.com")
-	for i := range 30 {
-		again(i)
-		f.resend(t, "tagged", "")
-		f.clock.Advance(30 * time.Minute)
-	}
-	for i := range 8 {
-		again(30 + i) // in the last hour
-	}
-	f.drain(t)
-	before := f.recipients()
-	if len(before) != 15 {
-		t.Errorf("got %d mails that strangers caused, want 15: %v", len(before), before)
-	}
-	f.stealSession(t, t.Context(), f.signInFrom(t, "ada", goodPassword, abroad, ""))
-	f.drain(t)
-	if got, want := f.recipients()[len(before):], []string{"ada@example.com", "ada@example.com"}; !slices.Equal(got, want) {
-		t.Errorf("got mails to %v, want %v: a new address and a theft", got, want)
-	}
-}
-
-// Each deletion has its mail, also if it follows another at once. One above the limit is
-// suppressed, and not tried again.
-func TestMailBudgets_DeletionsHaveNoGap(t *testing.T) {
-	f := requiring(t, testdb.SQLite(t))
-	suppressed := map[mailtext.Kind]int{}
-	f.service.CountSuppressedMails(func(k mailtext.Kind) { suppressed[k]++ })
-	again := deleteAgain(t, f)
-	before := len(f.tokens())
-	for i := range 6 {
-		again(i)
-	}
-	f.drain(t)
-	f.wantNoJobs(t)
-	if mails := len(f.tokens()) - before; mails != 5 || suppressed[mailtext.Deletion] != 1 {
-		t.Errorf("got %d mails, suppressed %v, want 5 mails and 1 suppressed deletion", mails, suppressed)
-	}
-}
-
 func TestMailBudgets_OfStrangersAreOfTheMailbox(t *testing.T) {
 	const one = "ada+one@example.com"
 	for name, test := range map[string]struct {
@@ -392,53 +314,6 @@ func TestMailBudgets_ConfirmedTagHasItsOwn(t *testing.T) {
 	}
 }
 
-// The user of an account with a tagged form of ada's address cannot use up the limits of
-// ada's recoveries and notices.
-func TestMailBudgets_TaggedAddressesLeaveTheUntaggedOne(t *testing.T) {
-	f := newFixture(t, testdb.SQLite(t))
-	ada := f.register(t, "ada").Credentials
-	stranger := f.register(t, "stranger").Credentials
-	f.setEmail(t, stranger.UserID, "ada+x@example.com")
-	f.drain(t)
-	passwords := []string{goodPassword, otherPassword}
-	for i := range 8 {
-		stranger = f.changePassword(t, stranger, passwords[i%2], passwords[1-i%2])
-		f.recoverNow(t, personal.RecoverRequest{Login: "stranger"})
-		f.clock.Advance(2 * time.Minute)
-	}
-	f.recoverNow(t, personal.RecoverRequest{Login: "ada"})
-	f.changePassword(t, ada, goodPassword, otherPassword)
-	f.drain(t)
-	got := map[string]int{}
-	for _, to := range f.recipients() {
-		got[to]++
-	}
-	if want := map[string]int{"stranger@example.com": 1, "ada+x@example.com": 5, "ada@example.com": 2}; !maps.Equal(got, want) {
-		t.Errorf("got mails %v, want %v", got, want)
-	}
-}
-
-// Nodes share the limits.
-func TestMailBudgets_NodesShareThem(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
-		f := newFixture(t, url)
-		f.register(t, "ada")
-		for range 3 {
-			other, err := store.Open(t.Context(), url, store.Options{Clock: f.clock.Now})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { other.Close() })
-			f.service = f.serve(other, mustHasher(t, cheap))
-			f.worker.Handlers = f.service.Jobs()
-			f.recoverNow(t, personal.RecoverRequest{Login: "ada"})
-		}
-		if got := len(f.host.Mails()); got != 2 {
-			t.Errorf("got %d mails from three nodes, want two", got)
-		}
-	})
-}
-
 // knowAddress makes an address fully known to an account, since two days ago.
 func (f *fixture) knowAddress(t *testing.T, id int64, address string) {
 	t.Helper()
@@ -494,61 +369,6 @@ func TestMailBudgets_OwnerAtAKnownAddressGetsEveryRecoveryAndNotice(t *testing.T
 				t.Errorf("got %d notices to the owner, want a new address, a theft and a password", got)
 			}
 		})
-	}
-}
-
-// A day of one network: it registers accounts with tagged forms of the address, which are
-// known to it since the day before, and does with all of them what causes mails.
-func TestMailBudgets_OneNetworkCausesFiftyMailsADay(t *testing.T) {
-	for _, required := range []bool{false, true} {
-		f := newFixture(t, testdb.SQLite(t), optional, mailedCodes)
-		if required {
-			f = requiring(t, testdb.SQLite(t), mailedCodes)
-		}
-		_, err := f.apply(at(t, home), "ada", "ada@example.com")
-		wantCode(t, err, "")
-		f.drain(t)
-		wantCode(t, f.verifyAs(t, f.tokens()[0], "ada"), "")
-		const address = abroad
-		for i := range 3 {
-			in, err := f.apply(t.Context(), fmt.Sprint("known", i), fmt.Sprintf("ada+known%d@example.com", i))
-			wantCode(t, err, "")
-			if !required {
-				f.knowAddress(t, in.Credentials.UserID, address)
-			}
-		}
-		f.drain(t)
-		f.clock.Advance(48 * time.Hour)
-		before := len(f.host.Mails())
-		for i := range 48 {
-			next := fmt.Sprint("198.51.100.", 10+i)
-			f.recoverFrom(t, next, "ada")
-			f.askForCode(t, at(t, next), "ada")
-			f.recoverFrom(t, address, "ada")
-			f.recoverFrom(t, address, fmt.Sprint("known", i%3))
-			login := fmt.Sprint("stranger", i)
-			in, err := f.apply(at(t, next), login, fmt.Sprintf("ada+%d@example.com", i))
-			wantCode(t, err, "")
-			if _, err = f.apply(at(t, next), fmt.Sprint("again", i), "ada@example.com"); !required {
-				wantCode(t, err, personal.CodeAlreadyExists)
-			} else {
-				wantCode(t, err, "")
-			}
-			f.recoverFrom(t, next, login)
-			if !required {
-				_, err = f.service.Delete(at(t, next), personal.DeleteRequest{Credentials: in.Credentials, Password: goodPassword})
-				wantCode(t, err, "")
-			}
-			f.drain(t)
-			f.clock.Advance(29 * time.Minute)
-		}
-		want := 20 + 5 + 10 + 5 + 10 // recoveries, strangers', deletions, recoveries at known addresses, mailed codes
-		if required {
-			want = 20 + 5 + 10
-		}
-		if got := len(f.host.Mails()) - before; got != want {
-			t.Errorf("e-mail verification required: %t: got %d mails in a day, want %d", required, got, want)
-		}
 	}
 }
 

@@ -418,8 +418,6 @@ func TestMailedCode_ProvesForItsAccountAlone(t *testing.T) {
 	})
 }
 
-// Whoever has a factor and no password proves with both codes; such a proof is good for the operations that ask
-// for a code again.
 func TestMailedCode_ProvesWithTheSecondFactor(t *testing.T) {
 	testdb.Database(t, func(t *testing.T, url string) {
 		f := offering(t, url)

@@ -318,28 +318,3 @@ func TestSignIn_StoresTheLocaleIfTheAddressHasBeenKnownForADay(t *testing.T) {
 		}
 	})
 }
-
-// A notice and a locale cost no further round trip.
-func TestSignIn_NoticeCostsNoStatement(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
-		f := newFixture(t, url)
-		counter := &statementCounter{}
-		f.service = f.serve(counter.open(t, f, url), mustHasher(t, cheap))
-		id := f.imported(t, "ada", "ada@example.com")
-		count := func(address, locale string) int {
-			counter.take()
-			f.signInFrom(t, "ada", goodPassword, address, locale)
-			return len(counter.take())
-		}
-		count(home, "")
-		f.clock.Advance(25 * time.Hour)
-		count(home, "")
-		usual, written, noticed := count(home, ""), count(home, "ru"), count(abroad, "")
-		if a, err := f.store.Account(t.Context(), id); err != nil || a.Locale != "ru" {
-			t.Errorf("got locale %q and error %v", a.Locale, err)
-		}
-		if written != usual || noticed != usual {
-			t.Errorf("got %d statements with a new locale and %d with a notice, want the usual %d", written, noticed, usual)
-		}
-	})
-}

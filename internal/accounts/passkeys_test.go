@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -99,39 +98,6 @@ func (u *passkeyUser) wantSignIn(t testing.TB, code string, want personal.Code) 
 	if _, err := u.signIn(t, context.Background(), code); personal.CodeOf(err) != want {
 		t.Fatalf("signing in: got %v, want code %q", err, want)
 	}
-}
-
-func TestPasskey_OneOf32ParallelUsesOnTwoNodesSucceeds(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
-		f := withPasskeys(t, url)
-		u := f.passkeyUser(t, "ada")
-		other := *f
-		other.service = f.serve((&statementCounter{}).open(t, f, url), mustHasher(t, cheap))
-		request := u.request(t, "")
-		errs := make([]error, 32)
-		var calls sync.WaitGroup
-		for i := range errs {
-			node := []*fixture{f, &other}[i%2]
-			calls.Go(func() { _, errs[i] = node.service.AuthorizePasskey(t.Context(), request) })
-		}
-		calls.Wait()
-		succeeded := 0
-		for _, err := range errs {
-			if err == nil {
-				succeeded++
-			} else if personal.CodeOf(err) != personal.CodeInvalidCredentials {
-				t.Errorf("got %v, want %s", err, personal.CodeInvalidCredentials)
-			}
-		}
-		if list, err := f.service.Sessions(t.Context(), u.in); succeeded != 1 || err != nil || len(list) != 2 {
-			t.Errorf("got %d successes and %d sessions (error %v), want 1 success and one session besides the registration's", succeeded, len(list),
-				err)
-		}
-		f.clock.Advance(6 * time.Minute) // the digest is pruned, and the attempt has expired
-		f.eraseAndPrune(t)
-		_, err := f.service.AuthorizePasskey(t.Context(), request)
-		wantCode(t, err, personal.CodeInvalidCredentials)
-	})
 }
 
 func TestPasskey_AttemptsExpire(t *testing.T) {
@@ -273,17 +239,6 @@ func TestPasskey_SignInsCountForTheAccount(t *testing.T) {
 	})
 }
 
-func TestPasskey_StateOfTheAccount(t *testing.T) {
-	testdb.Database(t, func(t *testing.T, url string) {
-		f := withPasskeys(t, url)
-		u := f.passkeyUser(t, "ada")
-		f.disable(t, u.in.UserID)
-		u.wantSignIn(t, "", personal.CodeAccountDisabled)
-		f.enable(t, u.in.UserID) // both raise the credential version
-		u.wantSignIn(t, "", "")
-	})
-}
-
 func TestPasskey_EventsAndNotices(t *testing.T) {
 	testdb.Database(t, func(t *testing.T, url string) {
 		f := withPasskeys(t, url)
@@ -351,31 +306,6 @@ func TestPasskey_LastWayInStays(t *testing.T) {
 		remove := personal.RemovePasskeyRequest{Credentials: in.Credentials, ID: u.added.ID, Proof: in.Proof.Proof}
 		wantCode(t, f.service.RemovePasskey(t.Context(), remove), personal.CodeLastWayIn)
 		u.wantSignIn(t, "", "")
-	})
-}
-
-func TestPasskey_CodesBlockedAwayFromKnownAddresses(t *testing.T) {
-	testdb.Database(t, func(t *testing.T, url string) {
-		f, h := guarded(t, url)
-		passkeys(&f.settings)
-		f.offer(t, f.store, h)
-		in := f.register(t, "ada").Credentials
-		p := &passkeyUser{f: f, in: in}
-		p.add(t, t.Context(), "")
-		u := &factor{f: f, in: in, login: "ada"}
-		u.confirm(t, from(t, "", ""))
-		for range 100 {
-			f.clock.Advance(15 * time.Minute)
-			if _, err := p.signIn(t, at(t, abroad), u.wrong()); personal.CodeOf(err) != personal.CodeInvalidCode {
-				t.Fatalf("got %v, want %s", err, personal.CodeInvalidCode)
-			}
-		}
-		f.clock.Advance(15 * time.Minute)
-		_, err := p.signIn(t, at(t, abroad), u.code())
-		wantCode(t, err, personal.CodeCodesBlocked)
-		if _, err := p.signIn(t, at(t, abroad), u.recoveryCode()); err != nil {
-			t.Errorf("with a recovery code: %v", err)
-		}
 	})
 }
 

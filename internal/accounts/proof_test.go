@@ -111,84 +111,6 @@ func TestProof_OfASignInEnds(t *testing.T) {
 	}
 }
 
-func TestProof_IsVoidAfterChangesOfTheAccount(t *testing.T) {
-	for name, change := range map[string]func(*testing.T, *fixture, *factor){
-		"an e-mail changed by its user": func(t *testing.T, f *fixture, u *factor) {
-			request := personal.ChangeEmailRequest{Credentials: u.in, Password: goodPassword, Email: "x@example.com", Code: u.recoveryCode()}
-			if err := f.service.ChangeEmail(t.Context(), request); err != nil {
-				t.Fatal(err)
-			}
-			f.drain(t)
-			if _, err := f.service.ConfirmEmail(t.Context(), personal.ConfirmEmailRequest{Token: f.tokens()[0]}); err != nil {
-				t.Fatal(err)
-			}
-		},
-		"an e-mail changed by an administrator": func(t *testing.T, f *fixture, u *factor) { f.setEmail(t, u.in.UserID, "x@example.com") },
-		"an e-mail removed":                     func(t *testing.T, f *fixture, u *factor) { f.setEmail(t, u.in.UserID, "") },
-		"a password":                            func(t *testing.T, f *fixture, u *factor) { u.changePassword(t) },
-		"the end of the factor":                 func(t *testing.T, f *fixture, u *factor) { u.end(t, t.Context()) },
-		"another proof":                         func(t *testing.T, f *fixture, u *factor) { f.prove(t, t.Context(), u.in, u.recoveryCode()) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			testdb.Database(t, func(t *testing.T, url string) {
-				f := offering(t, url)
-				u := f.enrol(t, "ada")
-				proof := f.prove(t, t.Context(), u.in, u.recoveryCode()).Proof
-				change(t, f, u)
-				f.wantNoProof(t, "from before "+name, u.in, proof)
-			})
-		})
-	}
-	t.Run("the start of the factor", func(t *testing.T) {
-		testdb.Database(t, func(t *testing.T, url string) {
-			f := offering(t, url)
-			u := &factor{f: f, in: f.register(t, "ada").Credentials, login: "ada"}
-			proof := f.prove(t, t.Context(), u.in, "").Proof
-			u.confirm(t, t.Context())
-			f.wantNoProof(t, "given without a code", u.in, proof)
-		})
-	})
-}
-
-// changePassword changes the password with a code.
-func (u *factor) changePassword(t *testing.T) {
-	t.Helper()
-	var err error
-	u.in, err = u.f.service.ChangePassword(t.Context(), personal.ChangePasswordRequest{
-		Credentials: u.in, OldPassword: goodPassword, Password: otherPassword, ConfirmPassword: otherPassword, Code: u.recoveryCode(),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// What an administrator does to the account ends the session, and the proof with it.
-func TestProof_EndsWithItsSession(t *testing.T) {
-	for name, end := range map[string]func(*accounts.Service, context.Context, int64) error{
-		"disabling": func(s *accounts.Service, ctx context.Context, id int64) error {
-			return errors.Join(s.DisableUser(ctx, id), s.EnableUser(ctx, id))
-		},
-		"sign-out": (*accounts.Service).RevokeUserSessions,
-		"second factor": func(s *accounts.Service, ctx context.Context, id int64) error {
-			return s.RemoveTwoFactor(ctx, personal.RemoveTwoFactorRequest{UserID: id})
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			f := offering(t, testdb.SQLite(t))
-			u := f.enrol(t, "ada")
-			proof := f.prove(t, t.Context(), u.in, u.recoveryCode()).Proof
-			if err := end(f.service, t.Context(), u.in.UserID); err != nil {
-				t.Fatal(err)
-			}
-			for name, use := range provenUses {
-				if err := use(t.Context(), f.service, u.in, proof); personal.CodeOf(err) != personal.CodeUnauthenticated {
-					t.Errorf("%s: got %v, want unauthenticated", name, err)
-				}
-			}
-		})
-	}
-}
-
 // interrupted is a store that calls found once, after it has found a session.
 type interrupted struct {
 	accounts.Store
@@ -365,33 +287,4 @@ func TestProof_TakenEmailsAreCharged(t *testing.T) {
 	for _, email := range []string{"bob@example.com", "free@example.com"} {
 		wantCode(t, ask(email), personal.CodeTooManyAttempts)
 	}
-}
-
-func TestProve_KeepsWhetherACodeWasJudged(t *testing.T) {
-	testdb.Database(t, func(t *testing.T, url string) {
-		f := offering(t, url)
-		u := &factor{f: f, in: f.register(t, "ada").Credentials, login: "ada"}
-		wantCodeJudged := func(want bool) {
-			t.Helper()
-			selector, _, _ := token.ParseHash(u.in.UserHash)
-			session, account, err := f.store.FindSession(t.Context(), selector, accounts.WholeAccount)
-			if p := session.Proof; err != nil || p.WithCode != want || p.CredentialVersion != account.CredentialVersion ||
-				p.EmailKey != account.Email.Key {
-				t.Errorf("got %+v, error %v; want a proof with a code: %t", session.Proof, err, want)
-			}
-		}
-		f.prove(t, t.Context(), u.in, "ignored")
-		wantCodeJudged(false)
-		u.confirm(t, t.Context())
-		f.prove(t, t.Context(), u.in, u.next())
-		wantCodeJudged(true)
-		f.prove(t, t.Context(), u.in, u.recoveryCode())
-		wantCodeJudged(true)
-		if got := f.published(t, u.in.UserID); !slices.Contains(got, personal.EventRecoveryCodeUsed) {
-			t.Errorf("got events %q, want that a recovery code was used", got)
-		}
-		u.end(t, t.Context())
-		f.prove(t, t.Context(), u.in, "")
-		wantCodeJudged(false)
-	})
 }

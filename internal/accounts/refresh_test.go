@@ -216,30 +216,6 @@ func TestRefresh_RepeatedRotationReturnsTheHashOfTheFirst(t *testing.T) {
 	})
 }
 
-// Under the default limits, an honest client is not signed out by a burst with a
-// straggler that presents the first hash within the grace period, nor by a lost
-// response followed by a week of sleep.
-func TestRefresh_HonestClientIsNeverSignedOut(t *testing.T) {
-	testdb.Database(t, func(t *testing.T, url string) {
-		f, _ := guarded(t, url)
-		f.settings.SessionIdle = 30 * 24 * time.Hour
-		f.service = f.serve(f.store, mustHasher(t, cheap))
-		first := f.register(t, "ada").Credentials
-		last := f.refreshTimes(t, first, 20, time.Second)
-		got, err := f.service.Refresh(t.Context(), first)
-		if err != nil || got != last {
-			t.Fatalf("the straggler: got error %v, want the current hash", err)
-		}
-		lost, err := f.service.Refresh(t.Context(), last) // the response never arrives
-		wantCode(t, err, "")
-		f.clock.Advance(7 * 24 * time.Hour)
-		got, err = f.service.Refresh(t.Context(), last)
-		if err != nil || got != lost {
-			t.Fatalf("after a week: got error %v, want the hash of the lost response", err)
-		}
-	})
-}
-
 func TestProfile_PollsAreNoUseOfTheSession(t *testing.T) {
 	f := newFixture(t, testdb.SQLite(t))
 	for login, tt := range map[string]struct {

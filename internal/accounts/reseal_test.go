@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -17,20 +16,6 @@ import (
 	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/internal/testkit/testdb"
 )
-
-// keysOf returns a keyring of made-up keys, one for each letter.
-func keysOf(t *testing.T, letters string) *seal.Keyring {
-	t.Helper()
-	var keys [][]byte
-	for _, letter := range []byte(letters) {
-		keys = append(keys, bytes.Repeat([]byte{letter}, seal.KeySize))
-	}
-	k, err := seal.New(keys)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return k
-}
 
 // storeFactor stores a second factor whose secret names the account, and returns the
 // account's id.
@@ -102,7 +87,7 @@ func (s *resealStore) Reseal(ctx context.Context, id int64, from, to accounts.Se
 func TestResealSecrets_FirstKeyEncryptsAllThatCanBeRead(t *testing.T) {
 	testdb.Database(t, func(t *testing.T, url string) {
 		f := newFixture(t, url)
-		a, b, lost, all := keysOf(t, "a"), keysOf(t, "b"), keysOf(t, "x"), keysOf(t, "ba")
+		a, b, lost, all := secretKeys(t, "a"), secretKeys(t, "b"), secretKeys(t, "x"), secretKeys(t, "ba")
 		first, second := f.storeFactor(t, "anna", a), f.storeFactor(t, "boris", a)
 		current, missing, damaged := f.storeFactor(t, "clara", b), f.storeFactor(t, "dora", lost), f.storeFactor(t, "egor", a)
 		from := f.account(t, damaged).TwoFactor.Secret
@@ -145,9 +130,9 @@ func TestResealSecrets_FirstKeyEncryptsAllThatCanBeRead(t *testing.T) {
 
 func TestResealSecrets_WithoutFirstKeyDoesNothing(t *testing.T) {
 	f := newFixture(t, testdb.SQLite(t))
-	a := keysOf(t, "a")
+	a := secretKeys(t, "a")
 	id := f.storeFactor(t, "anna", a)
-	for name, keys := range map[string]*seal.Keyring{"no keyring": nil, "an empty one": keysOf(t, "")} {
+	for name, keys := range map[string]*seal.Keyring{"no keyring": nil, "an empty one": secretKeys(t, "")} {
 		service, log := f.resealer(&resealStore{Store: f.store}, keys)
 		if err := service.ResealSecrets(t.Context()); err != nil || log.Len() > 0 {
 			t.Errorf("%s: got error %v and log %q, want neither", name, err, log)
@@ -158,9 +143,9 @@ func TestResealSecrets_WithoutFirstKeyDoesNothing(t *testing.T) {
 
 func TestResealSecrets_EndsAtAnOutageAndResumes(t *testing.T) {
 	f := newFixture(t, testdb.SQLite(t))
-	ids := []int64{f.storeFactor(t, "anna", keysOf(t, "a")), f.storeFactor(t, "boris", keysOf(t, "a")),
-		f.storeFactor(t, "clara", keysOf(t, "a"))}
-	all := keysOf(t, "ba")
+	ids := []int64{f.storeFactor(t, "anna", secretKeys(t, "a")), f.storeFactor(t, "boris", secretKeys(t, "a")),
+		f.storeFactor(t, "clara", secretKeys(t, "a"))}
+	all := secretKeys(t, "ba")
 	s := &resealStore{Store: f.store}
 	s.before = func(id int64) error {
 		if id == ids[1] {
@@ -173,7 +158,7 @@ func TestResealSecrets_EndsAtAnOutageAndResumes(t *testing.T) {
 		t.Errorf("got error %v after %d writes, want ErrUnavailable after 1", err, s.writes)
 	}
 	f.wantSealed(t, all, all.Primary(), ids[0])
-	f.wantSealed(t, all, keysOf(t, "a").Primary(), ids[1:]...)
+	f.wantSealed(t, all, secretKeys(t, "a").Primary(), ids[1:]...)
 	s.before = nil
 	if err := service.ResealSecrets(t.Context()); err != nil || s.writes != 3 {
 		t.Errorf("afterwards: got error %v and %d writes, want 3", err, s.writes)
@@ -183,7 +168,7 @@ func TestResealSecrets_EndsAtAnOutageAndResumes(t *testing.T) {
 
 func TestResealSecrets_LeavesAFactorThatHasChanged(t *testing.T) {
 	f := newFixture(t, testdb.SQLite(t))
-	removed, other := f.storeFactor(t, "anna", keysOf(t, "a")), f.storeFactor(t, "boris", keysOf(t, "a"))
+	removed, other := f.storeFactor(t, "anna", secretKeys(t, "a")), f.storeFactor(t, "boris", secretKeys(t, "a"))
 	s := &resealStore{Store: f.store}
 	s.before = func(id int64) error {
 		if id == removed {
@@ -191,7 +176,7 @@ func TestResealSecrets_LeavesAFactorThatHasChanged(t *testing.T) {
 		}
 		return nil
 	}
-	all := keysOf(t, "ba")
+	all := secretKeys(t, "ba")
 	service, _ := f.resealer(s, all)
 	if err := service.ResealSecrets(t.Context()); err != nil {
 		t.Fatal(err)
@@ -200,31 +185,4 @@ func TestResealSecrets_LeavesAFactorThatHasChanged(t *testing.T) {
 		t.Error("got the removed factor again")
 	}
 	f.wantSealed(t, all, all.Primary(), other)
-}
-
-func TestResealSecrets_SeveralNodesAtOnce(t *testing.T) {
-	testdb.Databases(t, func(t *testing.T, url string) {
-		f := newFixture(t, url)
-		var ids []int64
-		for i := range 10 {
-			ids = append(ids, f.storeFactor(t, fmt.Sprint("user", i), keysOf(t, "a")))
-		}
-		all := keysOf(t, "ba")
-		errs := make([]error, 4)
-		var running sync.WaitGroup
-		for i := range errs {
-			node, err := store.Open(t.Context(), url, store.Options{Clock: f.clock.Now})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer node.Close()
-			service, _ := f.resealer(node, all)
-			running.Go(func() { errs[i] = service.ResealSecrets(t.Context()) })
-		}
-		running.Wait()
-		if err := errors.Join(errs...); err != nil {
-			t.Error(err)
-		}
-		f.wantSealed(t, all, all.Primary(), ids...)
-	})
 }

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/shared/personal"
@@ -58,82 +56,6 @@ func TestSetEmail_LoginThatIsTheEmailFollowsIt(t *testing.T) {
 		record, err := f.service.User(t.Context(), id)
 		if err != nil || record.Login != "Ada@Example.org" || record.Email != "Ada@Example.org" {
 			t.Errorf("got %+v (error %v), want the new e-mail as login", record.User, err)
-		}
-	})
-}
-
-func TestSetEmail_EarlierRequestsAreNotMailed(t *testing.T) {
-	testdb.Database(t, func(t *testing.T, url string) {
-		f := newFixture(t, url)
-		c := f.register(t, "ada").Credentials
-		if err := f.service.Recover(t.Context(), personal.RecoverRequest{Email: "ada@example.com"}); err != nil {
-			t.Fatal(err)
-		}
-		change := personal.ChangeEmailRequest{Credentials: c, Password: goodPassword, Email: "thief@example.com"}
-		if err := f.service.ChangeEmail(t.Context(), change); err != nil {
-			t.Fatal(err)
-		}
-		f.setEmail(t, c.UserID, "ada@example.org")
-		f.drain(t)
-		if diff := cmp.Diff([]string{"ada@example.com"}, f.recipients()); diff != "" || len(f.tokens()) > 0 {
-			t.Errorf("got %d tokens, want none; mails besides the notice: %s", len(f.tokens()), diff)
-		}
-		f.wantNoJobs(t)
-	})
-}
-
-func TestSetEmail_DuringRecoverySendsNothing(t *testing.T) {
-	f, s, _ := spied(t, testdb.SQLite(t), cheap)
-	id := f.register(t, "ada").Credentials.UserID
-	f.worker.Handlers = f.service.Jobs() // which use the spy
-	s.found = func() { f.setEmail(t, id, "ada@example.org") }
-	f.recoverNow(t, personal.RecoverRequest{Login: "ada"})
-	if tokens := f.tokens(); s.found != nil || len(tokens) > 0 {
-		t.Errorf("got %d mailed tokens, want none", len(tokens))
-	}
-}
-
-// A user who was imported without an e-mail can recover a forgotten password.
-func TestSetEmail_AllowsRecovery(t *testing.T) {
-	testdb.Database(t, func(t *testing.T, url string) {
-		f := newFixture(t, url)
-		id := f.imported(t, "ada", "")
-		f.recoverNow(t, personal.RecoverRequest{Login: "ada"})
-		f.setEmail(t, id, "ada@example.org")
-		f.recoverNow(t, personal.RecoverRequest{Email: "ada@example.org"})
-		if diff := cmp.Diff([]string{"ada@example.org"}, f.recipients()); diff != "" {
-			t.Fatal(diff)
-		}
-		if err := f.confirm(t, f.tokens()[0]); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := f.signIn("ada", otherPassword); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
-func TestChangeEmail_WorksWithoutAnEmail(t *testing.T) {
-	testdb.Database(t, func(t *testing.T, url string) {
-		f := newFixture(t, url)
-		f.imported(t, "ada", "")
-		in, err := f.signIn("ada", goodPassword)
-		if err != nil {
-			t.Fatal(err)
-		}
-		change := personal.ChangeEmailRequest{Credentials: in.Credentials, Password: goodPassword, Email: "ada@example.org"}
-		if err := f.service.ChangeEmail(t.Context(), change); err != nil {
-			t.Fatal(err)
-		}
-		f.drain(t)
-		if diff := cmp.Diff([]string{"ada@example.org"}, f.recipients()); diff != "" {
-			t.Fatal(diff)
-		}
-		if _, err := f.service.ConfirmEmail(t.Context(), personal.ConfirmEmailRequest{Token: f.tokens()[0]}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := f.signIn("ada@example.org", goodPassword); err != nil {
-			t.Error(err)
 		}
 	})
 }

@@ -9,7 +9,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -442,87 +441,22 @@ func TestTwoFactor_ReportsEveryChange(t *testing.T) {
 	})
 }
 
-// A wrong code is reported before a taken e-mail, and that uses up no code.
-func TestChangeEmail_JudgesTheCodeBeforeATakenEmail(t *testing.T) {
-	testdb.Database(t, func(t *testing.T, url string) {
-		f := offering(t, url)
-		f.register(t, "bob")
+// The store checks that a code is unused, in the transaction of the operation.
+func TestCodes_EachOperationUsesItsCodeUp(t *testing.T) {
+	for name, use := range uses {
+		f := offering(t, testdb.SQLite(t))
 		u := f.enrol(t, "ada")
-		change := func(email, code string) error {
-			return f.service.ChangeEmail(t.Context(), personal.ChangeEmailRequest{
-				Credentials: u.in, Password: goodPassword, Email: email, Code: code,
-			})
+		must(t, use(t.Context(), f.service, u.in, u.recoveryCode()))
+		want := 9
+		switch name {
+		case "two_factor_codes":
+			want = 10 // new ones
+		case "two_factor_remove":
+			want = 0
 		}
-		for _, code := range []string{u.code(), u.recoveryCode()} {
-			wantCode(t, change("bob@example.com", code), personal.CodeAlreadyExists)
-			wantCode(t, change("bob@example.com", code), personal.CodeAlreadyExists)
-			u.wantTry(t, t.Context(), code, "") // it was not used up
-			wantWrongCode(t, change("bob@example.com", code))
-			wantWrongCode(t, change("free@example.com", code))
+		if left, err := f.store.RecoveryCodesLeft(t.Context(), u.in.UserID); err != nil || left != want {
+			t.Errorf("%s: got %d recovery codes left, error %v, want %d", name, left, err, want)
 		}
-		wantWrongCode(t, change("bob@example.com", "aaaa-bbbb-cccc-dddd-eeee-ffff"))
-		wantCode(t, change("free@example.com", u.next()), "")
-	})
-}
-
-// One code authorises one operation, whichever it is and whichever node it reaches.
-func TestCodes_WorkOnceInParallel(t *testing.T) {
-	const callers = 32
-	testdb.Databases(t, func(t *testing.T, url string) {
-		f := offering(t, url)
-		nodes := []*accounts.Service{f.service, f.serve((&statementCounter{}).open(t, f, url), mustHasher(t, cheap))}
-		nodes[1].OfferTwoFactor(true)
-		signIn := func(u *factor) use {
-			return func(ctx context.Context, s *accounts.Service, _ personal.Credentials, code string) error {
-				_, err := s.Authorize(ctx, personal.AuthorizeRequest{Login: u.login, Password: goodPassword, Code: code})
-				return err
-			}
-		}
-		for name, test := range map[string]struct {
-			code func(*factor) string
-			use  func(u *factor, i int) use
-		}{
-			"code in all operations":   {(*factor).code, anyUse(signIn)},
-			"recovery code everywhere": {(*factor).recoveryCode, anyUse(signIn)},
-		} {
-			u := f.enrol(t, "user"+strings.ReplaceAll(name, " ", ""))
-			code := test.code(u)
-			codes := make([]personal.Code, callers)
-			var running sync.WaitGroup
-			for i := range callers {
-				running.Go(func() { codes[i] = personal.CodeOf(test.use(u, i)(t.Context(), nodes[i%len(nodes)], u.in, code)) })
-			}
-			running.Wait()
-			others, renewed := 0, 0
-			for i, code := range codes {
-				switch {
-				case code != "":
-				case useName(i) == "two_factor_codes": // each request is the same, and has the response of the first one
-					renewed = 1
-				default:
-					others++
-				}
-			}
-			if others+renewed != 1 {
-				t.Errorf("%s: got %d successes, want 1: %q", name, others+renewed, codes)
-			}
-		}
-	})
-}
-
-// useName is the i-th of the operations that take a code, again and again. After a removal of the second
-// factor, the others would need no code.
-func useName(i int) string {
-	return []string{"sign-in", "export", "password", "email", "two_factor_codes", "delete"}[i%6]
-}
-
-// anyUse returns the operation of useName.
-func anyUse(signIn func(*factor) use) func(u *factor, i int) use {
-	return func(u *factor, i int) use {
-		if useName(i) == "sign-in" {
-			return signIn(u)
-		}
-		return uses[useName(i)]
 	}
 }
 

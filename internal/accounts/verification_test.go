@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cms-personal/personal/internal/accounts"
-	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/internal/testkit/testdb"
 	"github.com/cms-personal/personal/internal/token"
 	"github.com/cms-personal/personal/shared/personal"
@@ -103,46 +102,6 @@ func (f *fixture) published(t *testing.T, id int64) (types []personal.EventType)
 		}
 	}
 	return types
-}
-
-func TestVerification_OptionalMailsATokenAndSignsIn(t *testing.T) {
-	testdb.Database(t, func(t *testing.T, url string) {
-		f := newFixture(t, url, optional)
-		ctx := personal.WithCall(t.Context(), personal.Call{Locale: "ru-RU", Languages: "kk,ru-RU"})
-		in, err := f.apply(ctx, "ada", "ada@example.com")
-		if err != nil || in.Profile.EmailVerified || in.Credentials.UserHash == "" {
-			t.Fatalf("got %+v, error %v; want a session and an unconfirmed e-mail", in, err)
-		}
-		id := in.Credentials.UserID
-		if a, err := f.store.Account(t.Context(), id); err != nil || a.Locale != "kk,ru-RU" {
-			t.Errorf("got locale %q, error %v, want the languages of the registration", a.Locale, err)
-		}
-		f.drain(t)
-		f.wantRecipients(t, "ada@example.com")
-		mail := f.host.Mails()[0]
-		if !strings.Contains(mail.Text, "https://cms.example/verify#token="+f.tokens()[0]) ||
-			strings.Contains(mail.Subject+mail.Text+mail.HTML, "ada") {
-			t.Errorf("got a mail without a link or with user input:\n%s", mail.Text)
-		}
-		if !strings.ContainsAny(mail.Subject, "абвгдеопн") {
-			t.Errorf("got the subject %q, want one in the language of the request", mail.Subject)
-		}
-		f.wantState(t, id, "ada@example.com", false, "")
-		_, err = f.service.ConfirmEmail(ctx, personal.ConfirmEmailRequest{ // the login is ignored
-			Token: f.tokens()[0], Login: "another", FieldErrors: personal.FieldErrors{"login": personal.FieldErrorInvalidType},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		f.wantState(t, id, "ada@example.com", true, "")
-		if p := f.profile(t, in.Credentials); !p.EmailVerified {
-			t.Error("the profile does not say that the e-mail was confirmed")
-		}
-		wantCode(t, f.verify(t, f.tokens()[0]), personal.CodeInvalidToken)
-		if diff := cmp.Diff([]personal.EventType{personal.EventRegistered, personal.EventEmailVerified}, f.published(t, id)); diff != "" {
-			t.Errorf("events (-want +got):\n%s", diff)
-		}
-	})
 }
 
 func TestVerification_OffMailsNothing(t *testing.T) {
@@ -309,43 +268,6 @@ func TestVerification_OwnerOfATakenAddressIsTold(t *testing.T) {
 	})
 }
 
-func TestVerification_OneOfManyConfirms(t *testing.T) {
-	testdb.Database(t, func(t *testing.T, url string) {
-		f := requiring(t, url)
-		var ids []int64
-		for i := range 3 {
-			ids = append(ids, f.applied(t, fmt.Sprint("user", i), "shared@example.com"))
-			f.drain(t)
-			f.clock.Advance(time.Hour)
-		}
-		tokens := f.tokens()
-		f.resend(t, "", "shared@example.com") // several wait
-		if got := f.tokens(); len(tokens) != 3 || len(got) != 3 {
-			t.Fatalf("got %d tokens, and %d after a request by e-mail; want 3", len(tokens), len(got))
-		}
-		if err := f.verifyAs(t, tokens[1], "user1"); err != nil {
-			t.Fatal(err)
-		}
-		for _, i := range []int{0, 2} {
-			for range 2 { // the token is not used up
-				err := f.verifyAs(t, tokens[i], fmt.Sprint("user", i))
-				wantCode(t, err, personal.CodeAlreadyExists)
-				if diff := cmp.Diff(personal.FieldErrors{"email": personal.FieldErrorTaken}, fieldErrors(err)); diff != "" {
-					t.Error(diff)
-				}
-			}
-			f.wantState(t, ids[i], "", false, "shared@example.com")
-			_, err := f.signIn(fmt.Sprint("user", i), goodPassword)
-			wantCode(t, err, personal.CodeEmailUnverified)
-		}
-		f.wantState(t, ids[1], "shared@example.com", true, "")
-		f.delete(t, ids[1]) // the address is available again
-		if err := f.verifyAs(t, tokens[2], "user2"); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
 // Another user registers with the address of someone who registers too: the owner of the
 // mailbox confirms only the account whose login they type.
 func TestVerification_RequiredAccountNeedsItsLogin(t *testing.T) {
@@ -471,56 +393,6 @@ func TestVerification_ResendHasTheLimitsOfRecovery(t *testing.T) {
 	}
 }
 
-func TestVerification_RecoveryAndEmailChangeConfirm(t *testing.T) {
-	testdb.Database(t, func(t *testing.T, url string) {
-		f := newFixture(t, url, optional)
-		in := f.register(t, "ada")
-		id := in.Credentials.UserID
-		f.drain(t)
-		f.recoverNow(t, personal.RecoverRequest{Login: "ada"})
-		if err := f.confirm(t, f.tokens()[1]); err != nil {
-			t.Fatal(err)
-		}
-		f.wantState(t, id, "ada@example.com", true, "")
-		wantCode(t, f.verify(t, f.tokens()[0]), personal.CodeInvalidToken)
-		f.drain(t)
-		before := len(f.host.Mails())
-
-		f.clock.Advance(time.Hour)
-		f.drain(t)
-		f.setEmail(t, id, "second@example.com")
-		f.wantState(t, id, "second@example.com", false, "")
-		f.drain(t)
-		if diff := cmp.Diff([]string{"ada@example.com", "second@example.com"}, f.recipients()[before:]); diff != "" {
-			t.Fatalf("the notice and the verification (-want +got):\n%s", diff)
-		}
-		f.setEmail(t, id, "ada@example.com") // was confirmed once
-		f.wantState(t, id, "ada@example.com", false, "")
-
-		again, err := f.signIn("ada", otherPassword)
-		if err != nil {
-			t.Fatal(err)
-		}
-		change := personal.ChangeEmailRequest{Credentials: again.Credentials, Password: otherPassword, Email: "third@example.com"}
-		if err := f.service.ChangeEmail(t.Context(), change); err != nil {
-			t.Fatal(err)
-		}
-		f.drain(t)
-		tokens := f.tokens()
-		if err := f.verify(t, tokens[len(tokens)-1]); err != nil {
-			t.Fatal(err)
-		}
-		f.wantState(t, id, "third@example.com", true, "")
-		want := []personal.EventType{
-			personal.EventRegistered, personal.EventRecoveryRequested, personal.EventRecovered, personal.EventEmailVerified,
-			personal.EventEmailChanged, personal.EventEmailChanged, personal.EventSignedIn, personal.EventEmailChanged,
-		}
-		if diff := cmp.Diff(want, f.published(t, id)); diff != "" {
-			t.Errorf("events (-want +got):\n%s", diff)
-		}
-	})
-}
-
 func TestVerification_AdministratorFreesAWaitingAccount(t *testing.T) {
 	testdb.Database(t, func(t *testing.T, url string) {
 		f := requiring(t, url)
@@ -545,31 +417,6 @@ func TestVerification_AdministratorFreesAWaitingAccount(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.wantState(t, id, "ada@example.com", true, "")
-	})
-}
-
-// An account that waits is deleted with every request that holds its address.
-func TestVerification_DeletionRemovesRequests(t *testing.T) {
-	testdb.Database(t, func(t *testing.T, url string) {
-		f := requiring(t, url)
-		id := f.applied(t, "ada", "ada@example.com")
-		for _, r := range []personal.ResendVerificationRequest{{Login: "ada"}, {Email: "ADA@example.com"}, {Login: "bob"}} {
-			if err := f.service.ResendVerification(t.Context(), r); err != nil {
-				t.Fatal(err)
-			}
-		}
-		waiting, err := f.store.WaitingRequests(t.Context(), accounts.KindResend, 10)
-		if err != nil || len(waiting) != 3 {
-			t.Fatalf("got requests %v, error %v, want three", waiting, err)
-		}
-		if err := f.service.DeleteUser(t.Context(), id); err != nil {
-			t.Fatal(err)
-		}
-		jobs, err := f.store.ClaimJobs(t.Context(), outbox.Claim{Kinds: []outbox.Kind{accounts.KindResend, accounts.KindVerification}, N: 10,
-			Lease: time.Minute})
-		if err != nil || len(jobs) != 1 || jobs[0].ID != waiting[0].ID {
-			t.Errorf("got jobs %v, error %v, want only that of bob, the latest", jobs, err)
-		}
 	})
 }
 

@@ -549,18 +549,3 @@ func TestCheckLocale_NamesWhatExists(t *testing.T) {
 		t.Errorf("got %v, want how to write a locale", err)
 	}
 }
-
-func BenchmarkWrite(b *testing.B) {
-	set := load(b, "")
-	for b.Loop() {
-		if _, _, _, err := set.Write(mailtext.Recovery, "ru-RU", mailtext.Sample()); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-func BenchmarkLoad(b *testing.B) {
-	for b.Loop() {
-		load(b, "")
-	}
-}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"runtime"
 	"strings"
-	"sync"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -148,29 +147,6 @@ func TestHasher_FullQueueIsBusy(t *testing.T) {
 	}
 	if _, err := h.Verify(t.Context(), user, "plain", "plain"); !errors.Is(err, ErrBadHash) {
 		t.Errorf("a bad hash: got %v, want ErrBadHash", err)
-	}
-}
-
-func TestHasher_ServesManyCallers(t *testing.T) {
-	h, err := New(cheap, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	encoded, err := h.Hash(t.Context(), user, "password")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var callers sync.WaitGroup
-	for range 18 { // as many as may run and wait
-		callers.Go(func() {
-			if r, err := h.Verify(t.Context(), user, encoded, "password"); err != nil || !r.Match {
-				t.Errorf("got %+v, %v, want a match", r, err)
-			}
-		})
-	}
-	callers.Wait()
-	if h.queue.held != 0 || h.queue.backlog.size != 0 {
-		t.Errorf("got %d turns held and %d waiters at the end, want none", h.queue.held, h.queue.backlog.size)
 	}
 }
 

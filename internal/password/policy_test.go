@@ -120,10 +120,3 @@ func TestCommonList_IsLargeSortedAndLowerCase(t *testing.T) {
 		}
 	}
 }
-
-func BenchmarkCommon(b *testing.B) {
-	b.ReportAllocs()
-	for b.Loop() {
-		isCommon("zvwkqmxp")
-	}
-}

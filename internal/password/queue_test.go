@@ -168,26 +168,6 @@ func TestBacklog_Places(t *testing.T) {
 	}
 }
 
-func TestQueue_NewcomerFollowsOneHashingOfFlood(t *testing.T) {
-	q := newQueue(1)
-	for range 1 + q.backlog.slots { // one runs, the others take every slot
-		q.arrive(Source{Network: "flood"})
-	}
-	newcomer := q.arrive(user)
-	for turns := range 3 {
-		select {
-		case err := <-newcomer.outcome:
-			if err != nil || turns > 2 {
-				t.Errorf("the newcomer: got %v after %d turns, want its turn after two", err, turns)
-			}
-			return
-		default:
-			q.leave()
-		}
-	}
-	t.Error("the newcomer: got no turn after one hashing of the other source")
-}
-
 // fill takes every turn, and every slot for another source.
 func fill(q *queue) {
 	q.held = q.parallel

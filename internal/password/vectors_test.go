@@ -1,7 +1,6 @@
 package password
 
 import (
-	"slices"
 	"strings"
 	"testing"
 )
@@ -129,40 +128,5 @@ func TestVerify_MatchesHashesOfOtherSystems(t *testing.T) {
 			}
 			check(wrapped)
 		})
-	}
-}
-
-// Every format has a vector: those of the first version are in foreignVectors.
-func TestVerify_EveryFormatHasAVector(t *testing.T) {
-	missing := formatNames()
-	found := func(encoded string) {
-		missing = slices.DeleteFunc(missing, func(name string) bool { return name == Name(encoded) })
-	}
-	var rewritten []string
-	add := func(hash, salt, form string) {
-		encoded, _ := AdoptForm(hash, salt, form)
-		found(encoded)
-		for _, format := range foreignFormats() {
-			if format.pattern.MatchString(hash) {
-				rewritten = append(rewritten, format.name)
-			}
-		}
-	}
-	for _, v := range foreignVectors {
-		add(v.encoded, "", "")
-	}
-	for _, v := range formatVectors {
-		add(v.hash, v.salt, v.form)
-	}
-	missing = slices.DeleteFunc(missing, func(name string) bool {
-		return slices.Contains([]string{"bcrypt with a form", "digest", "no password"}, name) // named after the form, or without
-	})
-	for _, format := range foreignFormats() {
-		if format.adopt != nil && !slices.Contains(rewritten, format.name) {
-			missing = append(missing, format.name)
-		}
-	}
-	if len(missing) > 0 {
-		t.Errorf("without a vector: %q", missing)
 	}
 }

@@ -227,25 +227,3 @@ func FuzzParseHash(f *testing.F) {
 		}
 	})
 }
-
-func BenchmarkParseHash(b *testing.B) {
-	selector, secret, _ := NewSession()
-	text := FormatHash(selector, secret)
-	b.ReportAllocs()
-	for b.Loop() {
-		ParseHash(text)
-	}
-}
-
-func BenchmarkDistance(b *testing.B) {
-	_, secret, key := NewSession()
-	for _, steps := range []int{0, 1, 64, 65_536} {
-		current := stepsOn(key, secret, steps).Digest()
-		b.Run(fmt.Sprint(steps), func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				Distance(key, secret, current, 65_536)
-			}
-		})
-	}
-}

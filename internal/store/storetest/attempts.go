@@ -16,21 +16,6 @@ import (
 )
 
 var attemptCases = []testCase{
-	{"a key allows its burst, then one attempt per interval", func(t *testing.T, w *world) {
-		c := []throttle.Charge{limited(1, 3, 10*time.Second)}
-		for _, want := range []time.Duration{0, 0, 0, 10 * time.Second, 10 * time.Second} {
-			w.wantWait(want, c)
-		}
-		w.pass(9 * time.Second)
-		w.wantWait(time.Second, c)
-		w.pass(time.Second)
-		w.wantWait(0, c)
-		w.wantWait(10*time.Second, c)
-		w.pass(time.Minute)
-		for _, want := range []time.Duration{0, 0, 0, 10 * time.Second} {
-			w.wantWait(want, c)
-		}
-	}},
 	{"if one key refuses, none is charged and the longest wait is returned", func(t *testing.T, w *world) {
 		narrow, narrower, wide := limited(1, 1, time.Minute), limited(2, 1, time.Hour), limited(3, 2, time.Minute)
 		w.wantWait(0, []throttle.Charge{narrow})
@@ -175,9 +160,6 @@ var attemptCases = []testCase{
 		w.wantWait(0, []throttle.Charge{c})
 		w.wantWait(10*time.Second, []throttle.Charge{c})
 	}},
-}
-
-var attemptTables = []testCase{
 	{"any sequence of attempts is decided like throttle.Limit", func(t *testing.T, w *world) {
 		run := 0
 		rapid.Check(t, func(r *rapid.T) {

@@ -56,69 +56,6 @@ var deletionCases = []testCase{
 			t.Error(diff)
 		}
 	}},
-	{"an expired token undoes nothing", func(t *testing.T, w *world) {
-		a, _ := w.createAny()
-		a = w.requestDeletion(a)
-		w.addToken(a, accounts.PurposeDeletion, 1)
-		w.pass(30 * time.Minute)
-		w.wantError(w.UndoDeletion(t.Context(), digest("token", 1)), accounts.ErrNotFound)
-	}},
-	{"disabling a deleted account voids the token and keeps the deletion; enabling ends it", func(t *testing.T, w *world) {
-		a, _ := w.createAny()
-		a = w.requestDeletion(a)
-		w.addToken(a, accounts.PurposeDeletion, 1)
-		w.must(w.SetDisabled(t.Context(), a.ID, true, job("event")))
-		a.CredentialVersion++
-		if diff := cmp.Diff(a, w.account(a.ID)); diff != "" || !a.Deleted() {
-			t.Errorf("disabled: %s", diff)
-		}
-		w.wantError(w.UndoDeletion(t.Context(), digest("token", 1)), accounts.ErrNotFound)
-		w.must(w.SetDisabled(t.Context(), a.ID, false, job("event")))
-		a.Disabled, a.CredentialVersion, a.EraseAt = false, a.CredentialVersion+1, time.Time{}
-		if diff := cmp.Diff(a, w.account(a.ID)); diff != "" {
-			t.Errorf("enabled: %s", diff)
-		}
-		if due := w.kindsDue(); len(due) != 2 {
-			t.Errorf("got jobs %v, want 2", due)
-		}
-	}},
-	{"erasures are due in the order of ids, page by page", func(t *testing.T, w *world) {
-		var want []int64
-		for i := range 12 {
-			a, _ := w.createAny()
-			switch i % 4 {
-			case 0:
-				w.requestDeletion(a) // in an hour
-				want = append(want, a.ID)
-			case 1:
-				u := w.newAccount()
-				u.Email, u.Unverified = accounts.Email{}, u.Email
-				id, err := w.CreateWithoutSession(t.Context(), u, noJobs)
-				w.must(err)
-				want = append(want, id)
-			case 2:
-				w.requestDeletion(a)
-				w.must(w.SetDisabled(t.Context(), a.ID, false))
-			}
-		}
-		due := func(unverified time.Time, after int64, n int) []int64 {
-			ids, err := w.DueErasures(t.Context(), unverified, after, n)
-			w.must(err)
-			return ids
-		}
-		w.pass(time.Hour - time.Microsecond)
-		if ids := due(w.Now().Add(-time.Hour), 0, 100); len(ids) != 0 {
-			t.Errorf("too early: got %v, want none", ids)
-		}
-		w.pass(time.Microsecond)
-		before := w.Now().Add(-time.Hour)
-		if diff := cmp.Diff(want, due(before, 0, 100)); diff != "" {
-			t.Error(diff)
-		}
-		if diff := cmp.Diff(want[2:4], due(before, want[1], 2)); diff != "" {
-			t.Errorf("a page: %s", diff)
-		}
-	}},
 	{"an account is erased only if it is due under the lock", func(t *testing.T, w *world) {
 		a, _ := w.createAny()
 		var seen accounts.Account

@@ -8,28 +8,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cms-personal/personal/internal/accounts"
-	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/internal/throttle"
-	"github.com/cms-personal/personal/shared/personal"
 )
 
 var explainCases = []testCase{
-	{"waits for limits are those of a charge, and nothing is counted", func(t *testing.T, w *world) {
-		short, long := throttle.Limit{Burst: 1, Every: time.Second}, throttle.Limit{Burst: 2, Every: time.Minute}
-		charges := []throttle.Charge{{Key: digest("a", 1), Limit: short}, {Key: digest("b", 1), Limit: long}, {Key: digest("c", 1), Limit: long}}
-		w.must(w.Charge(t.Context(), charges[:2], w.Now()))
-		w.must(w.Charge(t.Context(), charges[1:2], w.Now()))
-		for range 2 {
-			got, err := w.LimitWaits(t.Context(), charges, w.Now())
-			w.must(err)
-			if diff := cmp.Diff([]time.Duration{time.Second, time.Minute, 0}, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		}
-		if got, err := w.LimitWaits(t.Context(), nil, w.Now()); err != nil || len(got) != 0 {
-			t.Errorf("without charges: got %v, error %v", got, err)
-		}
-	}},
 	{"lifted limits allow attempts, others stay", func(t *testing.T, w *world) {
 		a, _ := w.createAny()
 		limit := throttle.Limit{Burst: 1, Every: time.Minute}
@@ -117,33 +99,6 @@ var explainCases = []testCase{
 			}))
 		wantRefusal(accounts.MailRefusal{}) // of the former address
 	}},
-	{"sent mails that count for some digests, the latest first", func(t *testing.T, w *world) {
-		var want []accounts.SentMail
-		began := w.Now()
-		for i, to := range []int{1, 2, 3, 1, 2} {
-			w.pass(time.Second)
-			r := accounts.MailReservation{Mailbox: digest("box", 1), Kind: "recovery", MailID: fmt.Sprint(i), Allowances: []accounts.MailAllowance{
-				{Limits: []accounts.MailLimit{{Digest: digest("to", to), Max: 100, Window: time.Hour}}},
-			}}
-			if !w.reserve(r) {
-				t.Fatal("got no reservation")
-			}
-			if to != 3 {
-				want = append([]accounts.SentMail{{Digest: digest("to", to), Time: w.Now()}}, want...)
-			}
-		}
-		to := [][32]byte{digest("to", 1), digest("to", 2)}
-		for _, c := range []struct {
-			after time.Time
-			want  []accounts.SentMail
-		}{{began, want}, {began.Add(2 * time.Second), want[:2]}} {
-			got, err := w.SentMails(t.Context(), to, c.after)
-			w.must(err)
-			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		}
-	}},
 	{"a key without a candidate is only read", func(t *testing.T, w *world) {
 		_, err := w.Key(t.Context(), "name", nil)
 		w.wantError(err, accounts.ErrNotFound)
@@ -151,26 +106,6 @@ var explainCases = []testCase{
 		w.must(err)
 		if got, err := w.Key(t.Context(), "name", nil); err != nil || string(got) != "value" {
 			t.Errorf("got %q, error %v", got, err)
-		}
-	}},
-	{"the last event of some types", func(t *testing.T, w *world) {
-		a, _ := w.createAny()
-		event := func(of personal.EventType) {
-			w.pass(time.Second)
-			e := personal.Event{ID: "x", Type: of, Time: w.Now(), UserID: a.ID}
-			w.must(w.Enqueue(t.Context(), accounts.NewJob{Kind: outbox.Kind("event"), Payload: []byte("{}"), AccountID: a.ID, Event: &e}))
-		}
-		event("first")
-		event("second")
-		last := w.Now()
-		event("third")
-		for _, c := range []struct {
-			types []personal.EventType
-			want  time.Time
-		}{{[]personal.EventType{"first", "second"}, last}, {[]personal.EventType{"none"}, time.Time{}}, {nil, time.Time{}}} {
-			if got, err := w.LastEvent(t.Context(), a.ID, c.types...); err != nil || !got.Equal(c.want) {
-				t.Errorf("%v: got %v, error %v, want %v", c.types, got, err, c.want)
-			}
 		}
 	}},
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/cms-personal/personal/internal/accounts"
-	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
@@ -24,37 +23,6 @@ var exportCases = []testCase{
 		w.must(w.AddKnownAddress(t.Context(), other.ID, accounts.KnownAt{Address: "198.51.100.1"}, true))
 		got, err := w.KnownAddresses(t.Context(), a.ID)
 		w.must(err)
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("(-want +got):\n%s", diff)
-		}
-	}},
-	{"waiting jobs of one account, except a kind, the latest first up to a limit", func(t *testing.T, w *world) {
-		a, _ := w.createAny()
-		other, _ := w.createAny()
-		type seen struct {
-			Kind    outbox.Kind
-			Created time.Time
-		}
-		var want []seen
-		for _, j := range []struct {
-			kind    outbox.Kind
-			account int64
-			listed  bool
-		}{
-			{"mail", a.ID, false}, {"notice", a.ID, true}, {"event", a.ID, false}, {"mail", a.ID, true}, {"mail", other.ID, false}, {"mail", 0, false},
-		} {
-			w.must(w.Enqueue(t.Context(), accounts.NewJob{Kind: j.kind, AccountID: j.account, Payload: []byte("{}")}))
-			if j.listed {
-				want = append([]seen{{j.kind, w.Now()}}, want...)
-			}
-			w.pass(time.Second)
-		}
-		jobs, err := w.WaitingJobs(t.Context(), a.ID, "event", 2)
-		w.must(err)
-		var got []seen
-		for _, j := range jobs {
-			got = append(got, seen{j.Kind, j.Created})
-		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}

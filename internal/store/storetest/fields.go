@@ -57,29 +57,6 @@ func (w *world) ok(err error) {
 }
 
 var fieldsCases = []testCase{
-	{"user fields of all accounts are read in pages", func(t *testing.T, w *world) {
-		var want []string
-		for range 5 {
-			a := w.newAccount()
-			want = append(want, fmt.Sprint(w.createID(a), a.Login, a.Fields))
-		}
-		var got []string
-		for after := int64(0); ; {
-			page, err := w.AccountFields(t.Context(), after, 2)
-			w.ok(err)
-			for _, a := range page {
-				values, err := userfields.DecodeValues(a.Fields)
-				w.ok(err)
-				got, after = append(got, fmt.Sprint(a.ID, a.Login, values)), a.ID
-			}
-			if len(page) < 2 {
-				break
-			}
-		}
-		if !cmp.Equal(got, want) {
-			t.Errorf("got %q, want %q", got, want)
-		}
-	}},
 	{"batches fill in values and move the run on", func(t *testing.T, w *world) {
 		var ids []int64
 		for i := range 5 {
@@ -112,26 +89,6 @@ var fieldsCases = []testCase{
 			t.Errorf("after the end: got left %t, %v; want false", left, err)
 		}
 		w.wantFill(want)
-	}},
-	{"run replaces the last one and its job, and is started later", func(t *testing.T, w *world) {
-		w.createAny()
-		first := w.startFill("1")
-		second := w.startFill("2")
-		if !second.After(first) {
-			t.Errorf("got %v after %v, want it later", second, first)
-		}
-		left, err := w.FillBatch(t.Context(), first, 2, fillCountry)
-		if left || err != nil {
-			t.Errorf("the replaced run: got left %t, %v; want false", left, err)
-		}
-		w.ok(w.SupersedeFill(t.Context(), first))
-		w.wantFill(personal.FieldsFill{Revision: "2", State: personal.FillRunning, Total: 1, Started: second})
-		w.ok(w.SupersedeFill(t.Context(), second))
-		w.wantFill(personal.FieldsFill{Revision: "2", State: personal.FillSuperseded, Total: 1, Started: second, Ended: w.Now()})
-		jobs, err := w.ClaimJobs(t.Context(), outbox.Claim{Kinds: []outbox.Kind{accounts.KindFill}, N: 10})
-		if err != nil || len(jobs) != 1 || string(jobs[0].Payload) != "2" {
-			t.Errorf("got jobs %v, %v; want that of the second run", jobs, err)
-		}
 	}},
 	{"error of a batch leaves everything as it was", func(t *testing.T, w *world) {
 		id := w.createID(w.newAccount())

@@ -112,16 +112,6 @@ var identityCases = []testCase{
 			t.Errorf("got %v, want none", got)
 		}
 	}},
-	{"session begins with a proof", func(t *testing.T, w *world) {
-		a, _ := w.createAny()
-		s := w.newSession(a.ID)
-		s.Proof = accounts.Proof{Digest: digest("proof", 1), Created: w.Now(), WithCode: true, CredentialVersion: 1,
-			EmailKey: a.Email.Key}
-		w.must(w.OpenSession(t.Context(), accounts.OpenSession{Session: s, CredentialVersion: 1, MaxSessions: 100}))
-		if diff := cmp.Diff(s.Proof, w.session(s).Proof); diff != "" {
-			t.Errorf("proof (-want +got):\n%s", diff)
-		}
-	}},
 	{"unlinked identity ends sessions of other methods", func(t *testing.T, w *world) {
 		a, _ := w.createWithPassword()
 		for _, method := range append([]string{"oidc", "saml"}, personal.ModuleMethods()...) {
@@ -160,23 +150,6 @@ var identityCases = []testCase{
 		w.wantError(open(a.ID, l.Identity), accounts.ErrStale)
 		if got := len(w.sessions(a.ID)); got != 2 {
 			t.Errorf("got %d sessions, want the first one and that by the identity", got)
-		}
-	}},
-	{"account remembers that it had a session", func(t *testing.T, w *world) {
-		for _, want := range []bool{false, true} {
-			id := w.add(w.newAccount())[0].ID
-			if want {
-				w.must(w.OpenSession(t.Context(), accounts.OpenSession{Session: w.newSession(id), CredentialVersion: 1, MaxSessions: 1}))
-				w.must(w.RevokeSessions(t.Context(), id, false))
-			}
-			l := w.linking(id)
-			l.May = func(_ accounts.Account, ways accounts.WaysIn) error {
-				if ways.Used != want {
-					t.Errorf("got %+v, want used: %t", ways, want)
-				}
-				return nil
-			}
-			w.must(w.LinkIdentity(t.Context(), l))
 		}
 	}},
 }

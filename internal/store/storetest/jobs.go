@@ -29,12 +29,6 @@ var jobCases = []testCase{
 			t.Error(diff)
 		}
 	}},
-	{"a payload may be empty", func(t *testing.T, w *world) {
-		w.must(w.Enqueue(t.Context(), accounts.NewJob{Kind: "mail"}))
-		if got := w.claim(1); len(got) != 1 || len(got[0].Payload) != 0 {
-			t.Errorf("got jobs %v, want one with an empty payload", got)
-		}
-	}},
 	{"a claim takes the oldest jobs of the given kinds, up to the number", func(t *testing.T, w *world) {
 		for _, kind := range []outbox.Kind{"other", "mail", "event", "mail", "event"} {
 			w.must(w.Enqueue(t.Context(), job(kind)))

@@ -48,22 +48,6 @@ func (w *world) signInWith(c accounts.MailedCode, code accounts.CodeUse) error {
 }
 
 var mailedCodeCases = []testCase{
-	{"a mailed code is found by its attempt and purpose, with its account, until it ends", func(t *testing.T, w *world) {
-		a, _ := w.createAny()
-		c := w.addCode(a)
-		w.addCode(a) // leaves the earlier one valid
-		w.pass(accounts.MailedCodeLifetime - time.Microsecond)
-		other, unknown := c, c
-		other.Purpose, unknown.Attempt = personal.MailedCodeProve, digest("unknown", 1)
-		if !w.findsCode(c) || w.findsCode(other) || w.findsCode(unknown) {
-			t.Error("a code was not found, or another one was")
-		}
-		w.pass(time.Microsecond)
-		if w.findsCode(c) {
-			t.Error("a code was found after its end")
-		}
-		w.wantError(w.signInWith(c, accounts.CodeUse{}), accounts.ErrMailedCodeUsed)
-	}},
 	{"another try of a mail leaves its code as it is, and does not store one again that was used", func(t *testing.T, w *world) {
 		a, _ := w.createAny()
 		c := w.addCode(a)
@@ -133,17 +117,6 @@ var mailedCodeCases = []testCase{
 		w.wantError(w.SetProof(t.Context(), a.ID, s.ID, p, accounts.CodeUse{}, accounts.PasskeyUse{}), accounts.ErrMailedCodeUsed)
 		if w.findsCode(c) {
 			t.Error("the code is left")
-		}
-	}},
-}
-
-var mailedCodeRaces = []testCase{
-	{"of sign-ins with one mailed code at the same time one succeeds", func(t *testing.T, w *world) {
-		a, _ := w.createAny()
-		c := w.addCode(a)
-		errs := atOnce(contenders, func(int) error { return w.signInWith(c, accounts.CodeUse{}) })
-		if won := count(errs, nil); won != 1 || won+count(errs, accounts.ErrMailedCodeUsed) != len(errs) {
-			t.Errorf("got %v, want one success", errs)
 		}
 	}},
 }

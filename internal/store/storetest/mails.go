@@ -2,7 +2,6 @@ package storetest
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -116,28 +115,6 @@ var mailCases = []testCase{
 			}
 		}
 	}},
-	{"a request for an e-mail that is another account's is charged and stores nothing", func(t *testing.T, w *world) {
-		a, _ := w.createAny()
-		b, _ := w.createAny()
-		ask := func(account int64, key string) error {
-			return w.RequestEmail(t.Context(), account, 1, key, accounts.CodeUse{}, []accounts.NewJob{job("mail")}, limited(1, 1, time.Minute))
-		}
-		w.wantTaken(ask(a.ID, b.Email.Key), accounts.TakenError{Email: true})
-		var refused *accounts.WaitError
-		if err := ask(a.ID, b.Email.Key); !errors.As(err, &refused) || refused.Wait != time.Minute {
-			t.Errorf("a second time: got %v, want a wait of 1m", err)
-		}
-		w.wantError(ask(nobody, "free@example.org"), accounts.ErrStale)
-		if due := w.kindsDue(); len(due) > 0 {
-			t.Errorf("got jobs %v, want none", due)
-		}
-		for _, free := range []string{a.Email.Key, "free@example.org"} {
-			w.must(ask(a.ID, free))
-		}
-		if due := w.kindsDue(); len(due) != 2 {
-			t.Errorf("got jobs %v, want 2", due)
-		}
-	}},
 	{"a replacing job removes the waiting jobs of its account and kind", func(t *testing.T, w *world) {
 		a, _ := w.createAny()
 		b, _ := w.createAny()
@@ -160,24 +137,6 @@ var mailCases = []testCase{
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error(diff)
 		}
-	}},
-	{"a token is found with its account until it expires, by its own purpose only", func(t *testing.T, w *world) {
-		a, _ := w.createAny()
-		want := w.addToken(a, accounts.PurposeEmail, 1)
-		w.addToken(a, accounts.PurposeEmail, 2) // leaves the earlier one valid
-		w.pass(30*time.Minute - time.Microsecond)
-		account, err := w.FindMailToken(t.Context(), accounts.PurposeEmail, want.Digest)
-		w.must(err)
-		if diff := cmp.Diff(a, account); diff != "" {
-			t.Error(diff)
-		}
-		_, err = w.FindMailToken(t.Context(), accounts.PurposeRecovery, want.Digest)
-		w.wantError(err, accounts.ErrNotFound)
-		_, err = w.FindMailToken(t.Context(), accounts.PurposeEmail, digest("unknown", 1))
-		w.wantError(err, accounts.ErrNotFound)
-		w.pass(time.Microsecond)
-		_, err = w.FindMailToken(t.Context(), accounts.PurposeEmail, want.Digest)
-		w.wantError(err, accounts.ErrNotFound)
 	}},
 	{"a token for an account without an e-mail is stale once it has one", func(t *testing.T, w *world) {
 		a := w.newAccount()
@@ -228,19 +187,6 @@ var mailCases = []testCase{
 			t.Error(diff)
 		}
 		w.must(w.RedeemRecovery(t.Context(), digest("token", 4), "hash", accounts.KnownAt{}, removing()))
-	}},
-	{"an expired, unknown or e-mail token does not recover", func(t *testing.T, w *world) {
-		a, s := w.createAny()
-		w.addToken(a, accounts.PurposeRecovery, 1)
-		w.addToken(a, accounts.PurposeEmail, 2)
-		w.wantError(w.RedeemRecovery(t.Context(), digest("token", 2), "x", accounts.KnownAt{}, removing()), accounts.ErrNotFound)
-		w.wantError(w.RedeemRecovery(t.Context(), digest("token", 3), "x", accounts.KnownAt{}, removing()), accounts.ErrNotFound)
-		w.pass(30 * time.Minute)
-		w.wantError(w.RedeemRecovery(t.Context(), digest("token", 1), "x", accounts.KnownAt{}, removing()), accounts.ErrNotFound)
-		if diff := cmp.Diff(a, w.account(a.ID)); diff != "" {
-			t.Error(diff)
-		}
-		w.wantSessions(a.ID, s)
 	}},
 	{"an e-mail token sets the address, keeps another login and the sessions, and voids all tokens", func(t *testing.T, w *world) {
 		a, s := w.createAny()

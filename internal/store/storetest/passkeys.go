@@ -253,39 +253,4 @@ var passkeyCases = []testCase{
 		a.CredentialVersion++
 		w.wantError(remove(a, kept.ID), accounts.ErrStale)
 	}},
-	{"changes of credentials keep passkeys", func(t *testing.T, w *world) {
-		for name, change := range map[string]func(a accounts.Account, s accounts.Session) error{
-			"a new password": func(a accounts.Account, s accounts.Session) error {
-				return w.ReplacePassword(t.Context(), a, "second hash", accounts.KeptSession{Session: s}, accounts.CodeUse{}, false, changed())
-			},
-			"disabling": func(a accounts.Account, _ accounts.Session) error { return w.SetDisabled(t.Context(), a.ID, true) },
-			"a deletion": func(a accounts.Account, _ accounts.Session) error {
-				return w.RequestDeletion(t.Context(), a.ID, a.CredentialVersion, w.Now().Add(time.Hour), accounts.CodeUse{})
-			},
-			"the end of the factor": func(a accounts.Account, s accounts.Session) error {
-				return w.RemoveOwnTwoFactor(t.Context(), a.ID, a.CredentialVersion, accounts.KeptSession{Session: s}, accounts.CodeUse{}, removing())
-			},
-		} {
-			a, s := w.createEnrolled()
-			p := w.addPasskey(a, s)
-			w.must(change(a, s))
-			got := w.onlyPasskey(a)
-			if got.ID != p.ID {
-				t.Errorf("%s: got passkey %d, want %d", name, got.ID, p.ID)
-			}
-			if wantCode := name != "the end of the factor"; got.WithCode != wantCode {
-				t.Errorf("%s: got that the passkey stands for a code: %t, want %t", name, got.WithCode, wantCode)
-			}
-		}
-	}},
-	{"an account takes its passkeys and attempts along", func(t *testing.T, w *world) {
-		a, s := w.createAny()
-		w.addPasskey(a, s)
-		w.newAttempt(a, s)
-		w.must(w.DeleteAccount(t.Context(), a.ID, removed))
-		list, err := w.Passkeys(t.Context(), a.ID)
-		if w.must(err); len(list) != 0 {
-			t.Errorf("got %d passkeys of a deleted account", len(list))
-		}
-	}},
 }

@@ -93,15 +93,6 @@ var raceCases = []testCase{
 			t.Errorf("got %d taken and %d refused, want 3 and %d: %v", learned, refused, contenders-3, errors.Join(errs...))
 		}
 	}},
-	{"concurrent different registrations all succeed", func(t *testing.T, w *world) {
-		errs := atOnce(contenders, func(int) error {
-			_, err := w.CreateAccount(t.Context(), w.newAccount(), w.newSession(0), noJobs)
-			return err
-		})
-		if err := errors.Join(errs...); err != nil {
-			t.Error(err)
-		}
-	}},
 	{"of concurrent rotations of each session one succeeds, and the others are stale", func(t *testing.T, w *world) {
 		sessions := w.createSessions()
 		errs := atOnce(contenders, func(i int) error {
@@ -379,25 +370,6 @@ var raceCases = []testCase{
 			w.must(w.SetDisabled(t.Context(), a.ID, false))
 			w.wantSessions(a.ID)
 			w.must(w.DeleteAccount(t.Context(), a.ID, removed))
-		}
-	}},
-	{"a panic in one rotation fails no other", func(t *testing.T, w *world) {
-		var sessions []accounts.Session
-		for range contenders {
-			_, s := w.createAny()
-			sessions = append(sessions, s)
-		}
-		errs := atOnce(contenders, func(i int) error {
-			return w.RotateSession(t.Context(), sessions[i], func(now time.Time) accounts.Session {
-				if i == 3 {
-					panic("a bug")
-				}
-				return rotated(sessions[i], digest("next", i), now)
-			})
-		})
-		if errs[3] == nil || count(errs, nil) != contenders-1 {
-			t.Errorf("got %d successes and for the bad one the error %v, want %d and an error; all: %v",
-				count(errs, nil), errs[3], contenders-1, errors.Join(errs...))
 		}
 	}},
 	{"all operations at once on one account do not deadlock, even with its deletion", func(t *testing.T, w *world) {

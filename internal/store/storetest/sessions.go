@@ -32,26 +32,6 @@ var sessionCases = []testCase{
 			t.Error("got another chain key")
 		}
 	}},
-	{"an unknown selector is not found", func(t *testing.T, w *world) {
-		for _, part := range parts {
-			_, _, err := w.FindSession(t.Context(), w.newSession(1).Selector, part)
-			w.wantError(err, accounts.ErrNotFound)
-		}
-	}},
-	{"a sign-in stores its jobs and the new hash, and keeps the version", func(t *testing.T, w *world) {
-		a, _ := w.createAny()
-		w.must(w.OpenSession(t.Context(), accounts.OpenSession{
-			Session: w.newSession(a.ID), CredentialVersion: 1, MaxSessions: 2, Rehash: "stronger", Jobs: []accounts.NewJob{job("event")},
-		}))
-		want := a
-		want.PasswordHash = "stronger"
-		if diff := cmp.Diff(want, w.account(a.ID)); diff != "" {
-			t.Error(diff)
-		}
-		if diff := cmp.Diff([]outbox.Kind{"event"}, w.kindsDue()); diff != "" {
-			t.Error(diff)
-		}
-	}},
 	{"a sign-in with another version, or to a disabled or unknown account, is stale and stores nothing", func(t *testing.T, w *world) {
 		a, _ := w.createAny()
 		off := w.newAccount()
@@ -158,28 +138,6 @@ var sessionCases = []testCase{
 			t.Error(diff)
 		}
 	}},
-	{"a touch stores the first use of the current hash only", func(t *testing.T, w *world) {
-		_, s := w.createAny()
-		for _, c := range []struct {
-			name    string
-			current [32]byte
-			used    bool
-			want    func(now time.Time)
-		}{
-			{"not used", s.Current, false, func(time.Time) {}},
-			{"another hash", digest("earlier", 1), true, func(time.Time) {}},
-			{"first use", s.Current, true, func(now time.Time) { s.Used = now }},
-			{"second use", s.Current, true, func(time.Time) {}},
-		} {
-			w.pass(time.Minute)
-			w.must(w.TouchSession(t.Context(), s.ID, c.current, c.used))
-			c.want(w.Now())
-			s.LastSeen = w.Now()
-			if diff := cmp.Diff(s, w.session(s)); diff != "" {
-				t.Errorf("%s: %s", c.name, diff)
-			}
-		}
-	}},
 	{"the list holds the account's live sessions, the last used first", func(t *testing.T, w *world) {
 		a, first := w.createAny()
 		w.createAny()
@@ -210,16 +168,6 @@ var sessionCases = []testCase{
 				t.Errorf("%v: %s", c, diff)
 			}
 		}
-	}},
-	{"a session is revoked by its own account only", func(t *testing.T, w *world) {
-		a, first := w.createAny()
-		second := w.open(a)
-		b, _ := w.createAny()
-		w.must(w.RevokeSession(t.Context(), b.ID, first.ID))
-		w.wantSessions(a.ID, first, second)
-		w.must(w.RevokeSession(t.Context(), a.ID, first.ID))
-		w.must(w.RevokeSession(t.Context(), a.ID, first.ID))
-		w.wantSessions(a.ID, second)
 	}},
 	{"a stolen session is revoked once, and not after a rotation", func(t *testing.T, w *world) {
 		a, judged := w.createAny()

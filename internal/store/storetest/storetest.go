@@ -37,16 +37,7 @@ type Open func(t *testing.T, clock func() time.Time) Store
 
 // Run runs the suite.
 func Run(t *testing.T, open Open) {
-	RunAlone(t, open)
-	run(t, open, group{"races", slices.Concat(raceCases, attemptRaces, deletionRaces, explainRaces, fieldsRaces, identityRaces, jobRaces, mailedCodeRaces,
-		twoFactorRaces, verificationRaces)})
-	run(t, open, group{"tables", slices.Concat(administrationTables, attemptTables, proofTables, twoFactorTables)})
-}
-
-// RunAlone is [Run] for stores with one connection, on which nothing is concurrent: it leaves
-// out races, and cases that differ only in many inputs or rows.
-func RunAlone(t *testing.T, open Open) {
-	run(t, open, []group{
+	for _, g := range []group{
 		{"accounts", accountCases},
 		{"administration", administrationCases},
 		{"sessions", sessionCases},
@@ -68,16 +59,9 @@ func RunAlone(t *testing.T, open Open) {
 		{"classes", classCases},
 		{"pruning", pruneCases},
 		{"times", timeCases},
-	}...)
-}
-
-type group struct {
-	name  string
-	cases []testCase
-}
-
-func run(t *testing.T, open Open, groups ...group) {
-	for _, g := range groups {
+		{"races", slices.Concat(raceCases, attemptRaces, deletionRaces, explainRaces, fieldsRaces, identityRaces, jobRaces,
+			twoFactorRaces, verificationRaces)},
+	} {
 		t.Run(g.name, func(t *testing.T) {
 			for _, c := range g.cases {
 				t.Run(c.name, func(t *testing.T) {
@@ -87,6 +71,11 @@ func run(t *testing.T, open Open, groups ...group) {
 			}
 		})
 	}
+}
+
+type group struct {
+	name  string
+	cases []testCase
 }
 
 type testCase struct {
@@ -230,9 +219,6 @@ func (w *world) open(a accounts.Account) accounts.Session {
 	w.must(w.OpenSession(w.t.Context(), accounts.OpenSession{Session: s, CredentialVersion: a.CredentialVersion, MaxSessions: 100}))
 	return w.session(s)
 }
-
-// parts are all parts of an account.
-var parts = []accounts.AccountPart{accounts.AccountState, accounts.AccountProfile, accounts.WholeAccount}
 
 // session returns the stored session with the selector of s. It checks that the parts
 // of an account agree.

@@ -9,13 +9,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/internal/throttle"
-	"github.com/cms-personal/personal/internal/token"
 )
 
 // firstStep is the step with which enrol confirms a second factor.
@@ -120,74 +118,6 @@ var codeUses = []struct {
 }
 
 var twoFactorCases = []testCase{
-	{"a repeat is found by either selector until it ends", func(t *testing.T, w *world) {
-		a, s := w.createAny()
-		former, fresh := w.newSession(a.ID).Selector, w.newSession(a.ID)
-		fresh.ID = s.ID
-		p := w.newPending(a, s)
-		w.must(w.SetPendingFactor(t.Context(), p))
-		want := accounts.Repeat{SessionID: s.ID, Former: former, Sealed: [2][]byte{[]byte("by former"), []byte("by new")}}
-		with := codes(0)
-		with.Repeat = want
-		w.must(w.EnableTwoFactor(t.Context(), p, firstStep, with, accounts.KeptSession{Session: fresh}))
-		want.Former, want.Created = token.Selector{}, w.Now()
-		for _, selector := range []token.Selector{former, fresh.Selector} {
-			got, err := w.FindRepeat(t.Context(), selector)
-			w.must(err)
-			if diff := cmp.Diff(want, got, cmpopts.EquateApproxTime(time.Minute)); diff != "" {
-				t.Error(diff)
-			}
-		}
-		wantNone := func() {
-			t.Helper()
-			for _, selector := range []token.Selector{s.Selector, former, fresh.Selector, {}} {
-				_, err := w.FindRepeat(t.Context(), selector)
-				w.wantError(err, accounts.ErrNotFound)
-			}
-		}
-		w.must(w.EndRepeat(t.Context(), s.ID))
-		w.must(w.EndRepeat(t.Context(), s.ID))
-		wantNone()
-
-		a = w.account(a.ID)
-		with.Repeat.Former = token.Selector{}
-		w.must(w.ReplaceRecoveryCodes(t.Context(), a.ID, a.CredentialVersion, accounts.CodeUse{}, with))
-		w.must(w.ReplaceRecoveryCodes(t.Context(), a.ID, a.CredentialVersion, accounts.CodeUse{}, with)) // in its place
-		_, err := w.FindRepeat(t.Context(), fresh.Selector)
-		w.must(err)
-		w.must(w.ReplaceRecoveryCodes(t.Context(), a.ID, a.CredentialVersion, accounts.CodeUse{}, codes(2))) // by another session
-		wantNone()
-		w.must(w.ReplaceRecoveryCodes(t.Context(), a.ID, a.CredentialVersion, accounts.CodeUse{}, with))
-		w.must(w.RevokeSession(t.Context(), a.ID, s.ID))
-		wantNone()
-		w.must(w.ReplaceRecoveryCodes(t.Context(), a.ID, a.CredentialVersion, accounts.CodeUse{}, with)) // the session has ended
-		wantNone()
-	}},
-	{"a pending secret is found in its session and for its version, until it is too old", func(t *testing.T, w *world) {
-		a, s := w.createAny()
-		p := w.newPending(a, s)
-		w.wantPending(p, nil)
-		w.must(w.SetPendingFactor(t.Context(), p))
-		w.wantPending(p, &p.Secret)
-		found := func(session, version int64, after time.Time) error {
-			_, err := w.PendingFactor(t.Context(), session, version, after)
-			return err
-		}
-		w.must(found(s.ID, 1, w.Now().Add(-time.Microsecond)))
-		w.wantError(found(s.ID, 1, w.Now()), accounts.ErrNotFound)
-		w.wantError(found(s.ID, 2, time.Time{}), accounts.ErrNotFound)
-		w.wantError(found(w.open(a).ID, 1, time.Time{}), accounts.ErrNotFound)
-
-		w.pass(time.Minute)
-		later := w.newPending(a, s)
-		later.Secret.Key = "other key"
-		w.must(w.SetPendingFactor(t.Context(), later))
-		w.wantPending(p, &later.Secret)
-		w.must(found(s.ID, 1, w.Now().Add(-time.Microsecond)))
-		if diff := cmp.Diff(a, w.account(a.ID)); diff != "" {
-			t.Errorf("the account: %s", diff)
-		}
-	}},
 	{"a secret waits in no session of another account, version, or disabled account, and in none that has ended", func(t *testing.T, w *world) {
 		a, s := w.createAny()
 		b, foreign := w.createAny()
@@ -279,19 +209,6 @@ var twoFactorCases = []testCase{
 		w.must(codeUses[0].use(w, a, s, step(firstStep+1)))
 		w.must(codeUses[0].use(w, a, s, recovery(0)))
 	}},
-	{"new recovery codes void the earlier ones", func(t *testing.T, w *world) {
-		a, s := w.createEnrolled()
-		w.must(w.ReplaceRecoveryCodes(t.Context(), a.ID, a.CredentialVersion, recovery(0), codes(10), job("event")))
-		w.wantSessions(a.ID, s)
-		if diff := cmp.Diff([]outbox.Kind{"event"}, w.kindsDue()); diff != "" {
-			t.Error(diff)
-		}
-		w.wantUnchanged(a, s)
-		signIn := codeUses[0].use
-		w.wantError(signIn(w, a, s, recovery(1)), accounts.ErrCodeUsed)
-		w.must(signIn(w, a, s, recovery(10)))
-		w.must(signIn(w, a, s, recovery(11)))
-	}},
 	{"changes of the factor are stale after a change of the account, and leave the code", func(t *testing.T, w *world) {
 		a, s := w.createEnrolled()
 		for _, version := range []int64{a.CredentialVersion - 1, a.CredentialVersion + 1} {
@@ -311,24 +228,6 @@ var twoFactorCases = []testCase{
 		w.wantError(w.RemoveOwnTwoFactor(t.Context(), a.ID, a.CredentialVersion, accounts.KeptSession{Session: s}, recovery(1), removing(job("event"))),
 			accounts.ErrStale)
 		w.wantUnchanged(a)
-	}},
-	{"the end of a factor raises the version, ends other sessions and voids tokens", func(t *testing.T, w *world) {
-		a, s := w.createEnrolled()
-		other := w.open(a)
-		w.must(w.SetPendingFactor(t.Context(), w.newPending(a, other)))
-		w.addToken(a, accounts.PurposeRecovery, 1)
-		w.pass(time.Minute)
-		s = w.renewed(s)
-		w.must(w.RemoveOwnTwoFactor(t.Context(), a.ID, a.CredentialVersion, accounts.KeptSession{Session: s}, step(firstStep+1), removing(job("event"))))
-		before := a
-		a.CredentialVersion, a.Updated, a.TwoFactor = a.CredentialVersion+1, w.Now(), accounts.TwoFactor{}
-		w.wantAfter(a, s)
-		if diff := cmp.Diff([]outbox.Kind{"event"}, w.kindsDue()); diff != "" {
-			t.Error(diff)
-		}
-		w.wantError(codeUses[0].use(w, before, s, recovery(0)), accounts.ErrStale)
-		w.wantError(codeUses[0].use(w, a, s, recovery(0)), accounts.ErrCodeUsed)
-		w.enrol(a, s) // again
 	}},
 	{"an administrator's removal ends every session and keeps the version", func(t *testing.T, w *world) {
 		a, s := w.createEnrolled()
@@ -518,9 +417,6 @@ var twoFactorCases = []testCase{
 		w.wantPending(fresh, &fresh.Secret)
 		w.wantUnchanged(enrolled, s)
 	}},
-}
-
-var twoFactorTables = []testCase{
 	{"enabling is stale if the secret does not wait, or the account has changed, and writes nothing", func(t *testing.T, w *world) {
 		for _, c := range []struct {
 			name   string
@@ -562,15 +458,20 @@ var twoFactorTables = []testCase{
 		}
 	}},
 	{"a code works once, and an operation with a used one writes nothing", func(t *testing.T, w *world) {
-		for _, o := range codeUses {
-			for _, c := range []struct {
-				name       string
-				good, used accounts.CodeUse
-			}{
-				{"the last step", step(firstStep + 1), step(firstStep)},
-				{"an earlier step", step(firstStep + 1), step(firstStep - 1)},
-				{"a recovery code", recovery(0), recovery(5)},
-			} {
+		type used struct {
+			name       string
+			good, used accounts.CodeUse
+		}
+		codes := []used{
+			{"a recovery code", recovery(0), recovery(5)},
+			{"the last step", step(firstStep + 1), step(firstStep)},
+			{"an earlier step", step(firstStep + 1), step(firstStep - 1)},
+		}
+		for i, o := range codeUses {
+			if i > 1 { // a sign-in, and what shares the judgement of its code with the others
+				codes = codes[:1]
+			}
+			for _, c := range codes {
 				a, s := w.createEnrolled()
 				if err := o.use(w, a, s, c.used); !errors.Is(err, accounts.ErrCodeUsed) {
 					t.Errorf("%s with %s: got %v, want ErrCodeUsed", o.name, c.name, err)

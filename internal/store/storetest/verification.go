@@ -39,56 +39,6 @@ var verificationCases = []testCase{
 			t.Errorf("by the address: got %+v, want the account that has it", got)
 		}
 	}},
-	{"an account that waits is stored as given, with the jobs for its id, and found by its login", func(t *testing.T, w *world) {
-		want := w.newAccount()
-		want.Unverified, want.Email, want.Locale = want.Email, accounts.Email{}, "lv"
-		var given int64
-		id, err := w.CreateWithoutSession(t.Context(), want, func(id int64) []accounts.NewJob {
-			given = id
-			return []accounts.NewJob{job("mail"), job("event")}
-		})
-		w.must(err)
-		want.ID = id
-		got, err := w.Account(t.Context(), id)
-		w.must(err)
-		if diff := cmp.Diff(want, got); diff != "" || given != id {
-			t.Errorf("got id %d for the jobs, want %d; account: %s", given, id, diff)
-		}
-		if diff := cmp.Diff([]outbox.Kind{"mail", "event"}, w.kindsDue()); diff != "" {
-			t.Error(diff)
-		}
-		found, err := w.FindAccount(t.Context(), accounts.AccountQuery{LoginKey: want.LoginKey})
-		w.must(err)
-		if found.ID != id || found.Unverified.Key != want.Unverified.Key || found.Email.Key != "" {
-			t.Errorf("got %+v, want an account that waits", found)
-		}
-		again := want
-		again.Unverified.Key = "another"
-		_, err = w.CreateWithoutSession(t.Context(), again, func(int64) []accounts.NewJob { return []accounts.NewJob{job("mail")} })
-		w.wantTaken(err, accounts.TakenError{Login: true})
-		if due := w.kindsDue(); len(due) > 0 {
-			t.Errorf("a taken login: got jobs %v, want none", due)
-		}
-	}},
-	{"an account without a session must have an e-mail that is free, or none", func(t *testing.T, w *world) {
-		a := w.newAccount()
-		id, err := w.CreateWithoutSession(t.Context(), a, noJobs)
-		w.must(err)
-		w.wantSessions(id)
-		b := w.newAccount()
-		b.Email = a.Email
-		_, err = w.CreateWithoutSession(t.Context(), b, func(int64) []accounts.NewJob { return []accounts.NewJob{job("mail")} })
-		w.wantTaken(err, accounts.TakenError{Email: true})
-		if due := w.kindsDue(); len(due) > 0 {
-			t.Errorf("a taken e-mail: got jobs %v, want none", due)
-		}
-		for range 2 {
-			c := w.newAccount()
-			c.Email = accounts.Email{}
-			_, err = w.CreateWithoutSession(t.Context(), c, noJobs)
-			w.must(err)
-		}
-	}},
 	{"a verification makes the address the account's, confirmed, once", func(t *testing.T, w *world) {
 		email := w.newAccount().Email
 		a := w.account(w.wait(email))
@@ -108,18 +58,6 @@ var verificationCases = []testCase{
 			t.Error(diff)
 		}
 	}},
-	{"a verification confirms the present address, whatever the login", func(t *testing.T, w *world) {
-		a, s := w.createAny()
-		w.addVerification(a, a.Email, 1)
-		w.pass(time.Minute)
-		w.must(w.RedeemVerification(t.Context(), digest("token", 1), "another login"))
-		want := a
-		want.EmailVerified, want.Updated = true, w.Now()
-		if diff := cmp.Diff(want, w.account(a.ID)); diff != "" {
-			t.Error(diff)
-		}
-		w.wantSessions(a.ID, s)
-	}},
 	{"a verification of an address that was taken since changes nothing", func(t *testing.T, w *world) {
 		email := w.newAccount().Email
 		a := w.account(w.wait(email))
@@ -135,34 +73,6 @@ var verificationCases = []testCase{
 		}
 		if due := w.kindsDue(); len(due) > 0 {
 			t.Errorf("got jobs %v, want none", due)
-		}
-	}},
-	{"a token of an account that waits needs its login, and the tenth wrong one voids it", func(t *testing.T, w *world) {
-		email := w.newAccount().Email
-		a := w.account(w.wait(email))
-		for n := range 3 {
-			w.addVerification(a, email, n)
-		}
-		redeem := func(n int, login string) error {
-			return w.RedeemVerification(t.Context(), digest("token", n), login, job("event"))
-		}
-		for range accounts.MaxMismatches {
-			w.wantError(redeem(0, "another"), accounts.ErrOtherLogin)
-		}
-		w.wantError(redeem(0, a.LoginKey), accounts.ErrNotFound)
-		for range accounts.MaxMismatches - 1 { // counted with each token
-			w.wantError(redeem(1, "another"), accounts.ErrOtherLogin)
-		}
-		for range accounts.MaxMismatches { // none was sent
-			w.wantError(redeem(1, ""), accounts.ErrOtherLogin)
-		}
-		if diff := cmp.Diff(a, w.account(a.ID)); diff != "" {
-			t.Error(diff)
-		}
-		w.must(redeem(1, a.LoginKey))
-		w.wantError(redeem(2, a.LoginKey), accounts.ErrNotFound)
-		if diff := cmp.Diff([]outbox.Kind{"event"}, w.kindsDue()); diff != "" {
-			t.Error(diff)
 		}
 	}},
 	{"an e-mail that an administrator sets is unconfirmed, and the account waits no longer", func(t *testing.T, w *world) {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/password"
-	"github.com/cms-personal/personal/shared/personal"
 )
 
 // otherWays counts the other ways into an account.
@@ -112,95 +111,6 @@ var wayInCases = []testCase{
 					t.Errorf("%s, removing %s: got %+v left", name, what, w.otherWays(a.ID))
 				}
 			}
-		}
-	}},
-	{"recovery removes every other way in, and the factor stays", func(t *testing.T, w *world) {
-		for _, factor := range []bool{false, true} {
-			a, s := w.createAny()
-			if factor {
-				a, s = w.createEnrolled()
-			}
-			w.addPasskey(a, s) // with a code
-			w.linked(a.ID)
-			n := w.number()
-			w.must(w.AddMailToken(t.Context(), accounts.MailToken{
-				Digest: digest("token", n), AccountID: a.ID, Purpose: accounts.PurposeRecovery, CredentialVersion: a.CredentialVersion,
-				AccountEmailKey: a.Email.Key, Expires: w.Now().Add(time.Hour),
-			}))
-			var removed accounts.OtherWays
-			w.must(w.RedeemRecovery(t.Context(), digest("token", n), "second hash", accounts.KnownAt{}, func(r accounts.OtherWays) []accounts.NewJob {
-				removed = r
-				return nil
-			}))
-			if left := w.otherWays(a.ID); removed != (accounts.OtherWays{Passkeys: 1, Identities: 1}) || !left.None() {
-				t.Errorf("factor %t: removed %+v and left %+v, want all removed", factor, removed, left)
-			}
-			if got := w.account(a.ID).TwoFactor.On(); got != factor {
-				t.Errorf("factor %t: got %t after the recovery", factor, got)
-			}
-		}
-	}},
-	{"reset leaves only the e-mail", func(t *testing.T, w *world) {
-		for name, state := range map[string]func(accounts.Account) accounts.Account{
-			"enabled": func(a accounts.Account) accounts.Account { return a },
-			"disabled": func(a accounts.Account) accounts.Account {
-				w.must(w.SetDisabled(t.Context(), a.ID, true))
-				return w.account(a.ID)
-			},
-			"deleted": w.requestDeletion,
-		} {
-			a, s := w.createEnrolled()
-			p := w.addPasskey(a, s)
-			w.linked(a.ID)
-			a = state(a)
-			w.kindsDue()
-			email := accounts.Email{Address: name + "@new.example", Key: name + "@new.example"}
-			w.must(w.ResetAccess(t.Context(), a.ID, email, func(before accounts.Account) []accounts.NewJob {
-				if diff := cmp.Diff(a, before); diff != "" {
-					t.Errorf("%s: the jobs were requested with: %s", name, diff)
-				}
-				return []accounts.NewJob{job("event")}
-			}))
-			want := a
-			want.Email, want.EmailVerified, want.Unverified = email, false, accounts.Email{}
-			want.PasswordHash, want.TwoFactor, want.CredentialVersion = password.AwaitsRecovery, accounts.TwoFactor{}, a.CredentialVersion+1
-			want.Disabled, want.EraseAt, want.Updated = false, time.Time{}, w.Now()
-			if a.LoginKey == a.Email.Key {
-				want.Login, want.LoginKey = email.Address, email.Key
-			}
-			if diff := cmp.Diff(want, w.account(a.ID)); diff != "" {
-				t.Errorf("%s: account (-want +got):\n%s", name, diff)
-			}
-			if left, kinds := w.otherWays(a.ID), w.kindsDue(); !left.None() || len(kinds) != 1 || len(w.sessions(a.ID)) != 0 {
-				t.Errorf("%s: left %+v and %d sessions, and got jobs %v; want none, and one job", name, left, len(w.sessions(a.ID)), kinds)
-			}
-			if _, _, _, err := w.FindPasskey(t.Context(), p.CredentialID, digest("sealed", 1)); !errors.Is(err, accounts.ErrNotFound) {
-				t.Errorf("%s: finding the passkey: got %v, want ErrNotFound", name, err)
-			}
-			w.must(w.ResetAccess(t.Context(), a.ID, email, func(accounts.Account) []accounts.NewJob { return nil })) // the present one
-		}
-		a, s := w.createAny()
-		other, _ := w.createAny()
-		err := w.ResetAccess(t.Context(), a.ID, other.Email, func(accounts.Account) []accounts.NewJob { return nil })
-		w.wantTaken(err, accounts.TakenError{Email: true})
-		w.wantUnchanged(a, s)
-		w.wantError(w.ResetAccess(t.Context(), nobody, a.Email, nil), accounts.ErrNotFound)
-	}},
-	{"single removal is of its account alone", func(t *testing.T, w *world) {
-		a, s := w.createWithPassword()
-		w.addPasskey(a, s)
-		foreign := w.linked(a.ID)
-		b, _ := w.createAny()
-		foreign.AccountID = b.ID
-		w.must(w.UnlinkIdentity(t.Context(), foreign))
-		if got := w.otherWays(a.ID); got != (accounts.OtherWays{Passkeys: 1, Identities: 1}) {
-			t.Errorf("got %+v, want all", got)
-		}
-		w.openBy(a, personal.MethodPassword)
-		foreign.AccountID = a.ID
-		w.must(w.UnlinkIdentity(t.Context(), foreign))
-		if got := w.otherWays(a.ID); got != (accounts.OtherWays{Passkeys: 1}) || len(w.sessions(a.ID)) != 2 {
-			t.Errorf("got %+v and %d sessions, want the passkey and both sessions", got, len(w.sessions(a.ID)))
 		}
 	}},
 }

@@ -125,6 +125,10 @@ func testAllFieldErrors(t *testing.T, s *suite) {
 			_, err := s.service.ConfirmEmail(ctx, personal.ConfirmEmailRequest{FieldErrors: f})
 			return err
 		}, personal.FieldErrors{}},
+		"Delete": {"code", func(f personal.FieldErrors) error {
+			_, err := s.service.Delete(ctx, personal.DeleteRequest{Credentials: c, FieldErrors: f})
+			return err
+		}, personal.FieldErrors{"password": personal.FieldErrorRequired}},
 		"Logout": {"all", func(f personal.FieldErrors) error {
 			return s.service.Logout(ctx, personal.LogoutRequest{Credentials: c, FieldErrors: f})
 		}, personal.FieldErrors{}},

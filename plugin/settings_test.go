@@ -24,7 +24,7 @@ func TestSettings_Defaults(t *testing.T) {
 	rules := s.accounts()
 	if rules.SessionIdle != 24*time.Hour || rules.SessionAbsolute != 720*time.Hour || rules.SupersededGrace != 30*time.Second ||
 		rules.ProofLifetime != 5*time.Minute ||
-		rules.RecoveryLifetime != 30*time.Minute || rules.MinPassword != 8 || !rules.LoginWithEmail || !rules.Throttle.Enabled ||
+		rules.RecoveryLifetime != 30*time.Minute || rules.MinPassword != 8 || !rules.LoginWithEmail || !rules.Notices || !rules.Throttle.Enabled ||
 		len(rules.PasswordWords) > 0 ||
 		s.TwoFactor.Enabled || rules.TwoFactorIssuer != "personal" {
 		t.Fatalf("got %+v, want the defaults", rules)

@@ -52,19 +52,6 @@ func (p *tab) wantFieldError(label, text string) {
 	}
 }
 
-// wantInvalid checks that a control has an error, whatever its text.
-func (p *tab) wantInvalid(label string) {
-	p.t.Helper()
-	said := get(p, chromedp.Evaluate[bool](fmt.Sprintf(`(() => {
-		const control = document.querySelector(%q);
-		const described = (control.getAttribute("aria-describedby") ?? "").split(" ").map((id) => document.getElementById(id));
-		return control.ariaInvalid === "true" && described.some((d) => d?.classList.contains("fault") && d.innerText !== "");
-	})()`, p.control(label))))
-	if !said {
-		p.t.Errorf("%s: got no error, want one", label)
-	}
-}
-
 // wantNoControl checks that no control has this label.
 func (p *tab) wantNoControl(label string) {
 	p.t.Helper()

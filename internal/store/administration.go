@@ -54,14 +54,14 @@ func (s *Store) SearchAccounts(ctx context.Context, q accounts.AccountSearch) (a
 	if err != nil {
 		return accounts.AccountPage{}, err
 	}
-	query := s.selectSeen(&found).Limit(int64(q.Limit) + 1)
+	query := s.selectSeen(&found).Limit(q.Limit + 1)
 	order(query, q)
 	filter(query, q)
 	matching(query, q, matchingPart)
 	if window == 0 {
 		bound(query, q, from)
 	} else { // a subquery, so that both databases read accounts in the order until the page is full
-		query.ModelTableExpr("(?) AS a", s.window(q, from).ColumnExpr("a.*").Limit(int64(window)))
+		query.ModelTableExpr("(?) AS a", s.window(q, from).ColumnExpr("a.*").Limit(window))
 	}
 	if err := s.scan(ctx, "search accounts", query); err != nil {
 		return accounts.AccountPage{}, err
@@ -169,7 +169,7 @@ func (s *Store) window(q accounts.AccountSearch, from position) *bun.SelectQuery
 // windowEnd returns the id of the last of n accounts in the order of a search; 0 if there are
 // not so many.
 func (s *Store) windowEnd(ctx context.Context, q accounts.AccountSearch, from position, n int) (last int64, err error) {
-	err = s.scan(ctx, "find the last account to search", s.window(q, from).Column("a.id").Limit(1).Offset(int64(n)-1), &last)
+	err = s.scan(ctx, "find the last account to search", s.window(q, from).Column("a.id").Limit(1).Offset(n-1), &last)
 	if errors.Is(err, accounts.ErrNotFound) {
 		return 0, nil
 	}

@@ -28,7 +28,7 @@ func insertAudit(tx bun.Tx, e personal.Event, deleted bool) schema.QueryAppender
 // AuditEntriesAfter implements transfer.AuditSource.
 func (s *Store) AuditEntriesAfter(ctx context.Context, accountID int64, after personal.AuditEntry, n int) ([]personal.AuditEntry, error) {
 	var rows []auditRow
-	query := s.read.NewSelect().Model(&rows).Where("(time, id) > (?, ?)", at(after.Time), after.Cursor).Order("time", "id").Limit(int64(n))
+	query := s.read.NewSelect().Model(&rows).Where("(time, id) > (?, ?)", at(after.Time), after.Cursor).Order("time", "id").Limit(n)
 	if accountID != 0 {
 		query.Where("account_id = ?", accountID)
 	}
@@ -40,7 +40,7 @@ func (s *Store) AuditEntriesAfter(ctx context.Context, accountID int64, after pe
 // first, until the page is full.
 func (s *Store) AuditEntries(ctx context.Context, r personal.AuditEntriesRequest) ([]personal.AuditEntry, error) {
 	var rows []auditRow
-	query := s.read.NewSelect().Model(&rows).Order("id DESC").Limit(int64(r.Limit))
+	query := s.read.NewSelect().Model(&rows).Order("id DESC").Limit(r.Limit)
 	if r.After > 0 {
 		query.Where("id < ?", r.After)
 	}

@@ -21,7 +21,7 @@ func (s *Store) RecoveryCodesLeft(ctx context.Context, accountID int64) (n int, 
 func (s *Store) WaitingRequests(ctx context.Context, kind outbox.Kind, limit int) ([]outbox.Job, error) {
 	var rows []jobRow
 	err := s.scan(ctx, "read waiting requests", s.read.NewSelect().Model(&rows).
-		Where("account_id IS NULL").Where("kind = ?", kind).Order("id DESC").Limit(int64(limit)))
+		Where("account_id IS NULL").Where("kind = ?", kind).Order("id DESC").Limit(limit))
 	return convert(rows, (*jobRow).job), err
 }
 

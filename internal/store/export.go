@@ -30,7 +30,7 @@ func (s *Store) KnownAddresses(ctx context.Context, accountID int64) ([]personal
 func (s *Store) WaitingJobs(ctx context.Context, accountID int64, except outbox.Kind, limit int) ([]outbox.Job, error) {
 	var rows []jobRow
 	err := s.scan(ctx, "read waiting jobs", s.read.NewSelect().Model(&rows).
-		Where("account_id = ?", accountID).Where("kind <> ?", except).Order("id DESC").Limit(int64(limit)))
+		Where("account_id = ?", accountID).Where("kind <> ?", except).Order("id DESC").Limit(limit))
 	return convert(rows, (*jobRow).job), err
 }
 

@@ -359,7 +359,7 @@ func findConflicts(ctx context.Context, db bun.IDB, batch []accounts.Account, ou
 func (s *Store) AccountsAfter(ctx context.Context, id int64, n int) ([]transfer.StoredAccount, error) {
 	var rows []accountRow
 	err := s.scan(ctx, "read accounts", s.read.NewSelect().Model(&rows).ColumnExpr("a.*").ColumnExpr("? AS recovery_codes", s.codes).
-		Where("a.id > ?", id).Order("a.id").Limit(int64(n)))
+		Where("a.id > ?", id).Order("a.id").Limit(n))
 	if err != nil {
 		return nil, err
 	}

@@ -236,7 +236,7 @@ func (s *Store) SecretKeys(ctx context.Context) (keys []string, err error) {
 func (s *Store) SecretsOfKey(ctx context.Context, key string, after int64, n int) ([]accounts.AccountSecret, error) {
 	var rows []accountRow
 	err := s.scan(ctx, "find secrets of a key", s.read.NewSelect().Model(&rows).Column("id", "two_factor_secret", "two_factor_key").
-		Where("a.two_factor_secret IS NOT NULL").Where("a.two_factor_key = ?", key).Where("a.id > ?", after).Order("a.id").Limit(int64(n)))
+		Where("a.two_factor_secret IS NOT NULL").Where("a.two_factor_key = ?", key).Where("a.id > ?", after).Order("a.id").Limit(n))
 	return convert(rows, func(r *accountRow) accounts.AccountSecret {
 		return accounts.AccountSecret{AccountID: r.ID, Secret: r.twoFactor().Secret}
 	}), err

@@ -33,9 +33,13 @@ func run(part string) error {
 	}
 	defer os.RemoveAll(work)
 	var survivors []string
+	sound := map[string]bool{} // the packages whose tests pass without a fault
 	for i, m := range mutants {
 		if !strings.Contains(m.file, part) {
 			continue
+		}
+		if err := m.pass(sound); err != nil {
+			return err
 		}
 		overlay, err := m.plant(work)
 		if err != nil {
@@ -89,8 +93,7 @@ func (m mutant) plant(work string) (overlay string, err error) {
 func (m mutant) caught(overlay string) (by string, err error) {
 	module, packages := m.tests()
 	for _, tests := range packages {
-		command := exec.Command("go", "test", "-C", module, "-vet=off", "-failfast", "-timeout=15m", "-overlay="+overlay, tests)
-		output, err := command.CombinedOutput()
+		output, err := goTest(module, tests, "-overlay="+overlay)
 		if err == nil {
 			continue
 		}
@@ -103,6 +106,26 @@ func (m mutant) caught(overlay string) (by string, err error) {
 		return "", fmt.Errorf("%s: %w\n%s", m.file, err, output)
 	}
 	return "", nil
+}
+
+// pass returns an error if tests of the mutant's level fail without it, and remembers those that do not.
+func (m mutant) pass(sound map[string]bool) error {
+	module, packages := m.tests()
+	for _, tests := range packages {
+		if sound[module+tests] {
+			continue
+		}
+		if output, err := goTest(module, tests); err != nil {
+			return fmt.Errorf("without a fault, too: %w\n%s", err, output)
+		}
+		sound[module+tests] = true
+	}
+	return nil
+}
+
+func goTest(module, tests string, flags ...string) ([]byte, error) {
+	args := append([]string{"test", "-C", module, "-vet=off", "-failfast", "-timeout=15m"}, flags...)
+	return exec.Command("go", append(args, tests)...).CombinedOutput()
 }
 
 var failedTest = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)

@@ -56,6 +56,25 @@ var deletionCases = []testCase{
 			t.Error(diff)
 		}
 	}},
+	{"disabling a deleted account voids the token and keeps the deletion; enabling ends it", func(t *testing.T, w *world) {
+		a, _ := w.createAny()
+		a = w.requestDeletion(a)
+		w.addToken(a, accounts.PurposeDeletion, 1)
+		w.must(w.SetDisabled(t.Context(), a.ID, true, job("event")))
+		a.CredentialVersion++
+		if diff := cmp.Diff(a, w.account(a.ID)); diff != "" || !a.Deleted() {
+			t.Errorf("disabled: %s", diff)
+		}
+		w.wantError(w.UndoDeletion(t.Context(), digest("token", 1)), accounts.ErrNotFound)
+		w.must(w.SetDisabled(t.Context(), a.ID, false, job("event")))
+		a.Disabled, a.CredentialVersion, a.EraseAt = false, a.CredentialVersion+1, time.Time{}
+		if diff := cmp.Diff(a, w.account(a.ID)); diff != "" {
+			t.Errorf("enabled: %s", diff)
+		}
+		if due := w.kindsDue(); len(due) != 2 {
+			t.Errorf("got jobs %v, want 2", due)
+		}
+	}},
 	{"an account is erased only if it is due under the lock", func(t *testing.T, w *world) {
 		a, _ := w.createAny()
 		var seen accounts.Account

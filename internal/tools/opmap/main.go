@@ -98,24 +98,23 @@ Written by ` + "`make generate`" + ` from the source. A rule is in ` + "`interna
 operation of the API is ` + "`success.PATH`" + ` in ` + "`shared/personalhttp/messages`" + `. [Recipes](recipes.md) say what a change needs.
 
 A guide made from names in the source: it follows calls a file or two beyond the operation's own, so an empty cell does not
-mean none. ` + "`identify.go`" + ` (who calls), ` + "`attempts.go`" + ` (limits), ` + "`mail.go`" + ` and ` + "`mailbudgets.go`" + ` belong to nearly all, and
-` + "`mail.notices`" + ` to each notice. ` + "`throttle.guess…`" + ` are three settings.
+mean none. It leaves out what nearly all share: ` + "`identify.go`" + ` (who calls), ` + "`attempts.go`" + ` (limits), ` + "`mail.go`" + `,
+` + "`mail.notices`" + `, ` + "`throttle.session_writes`" + `. ` + "`throttle.guess…`" + ` are three settings.
 
 ## What is no operation
 
-- client addresses behind proxies: ` + "`shared/personalhttp/internal/clientip`" + `; CORS: ` + "`shared/personalhttp/cors.go`" + `
-- bundles and signatures: ` + "`shared/plugins/catalogue`" + `
-- swap, bake, health: ` + "`shared/plugins/manager`" + `: ` + "`swap.go`" + `, ` + "`bake.go`" + `, ` + "`health.go`" + `; deadlines: ` + "`config.go`" + `
-- SMTP and captured mails: ` + "`shared/personalhost/mailer`" + `; captchas: ` + "`shared/personalhost/captcha`" + `
-- secret keys: ` + "`shared/personalhost/secretkeys`" + `, ` + "`internal/seal`" + `
-- user fields: ` + "`shared/userfields`" + `, ` + "`shared/personalhost/fieldstore`" + `
+- client addresses: ` + "`shared/personalhttp/internal/clientip`" + `; CORS: ` + "`shared/personalhttp/cors.go`" + `
+- bundles, signatures: ` + "`shared/plugins/catalogue`" + `
+- swap, bake, health, deadlines: ` + "`swap.go`" + `, ` + "`bake.go`" + `, ` + "`health.go`" + `, ` + "`config.go`" + ` in ` + "`shared/plugins/manager`" + `
+- SMTP, captchas, secret keys: ` + "`mailer`" + `, ` + "`captcha`" + `, ` + "`secretkeys`" + ` in ` + "`shared/personalhost`" + `
+- values of user fields: ` + "`shared/userfields`" + `
 - traces: ` + "`trace.go`" + ` in ` + "`shared/personalhttp`" + ` and ` + "`shared/plugins/rpc`" + `, ` + "`internal/store/spans.go`" + `, ` + "`shared/tracing`" + `
-- metrics: ` + "`plugin/metrics.go`" + `, ` + "`host-sample/cli/metrics.go`" + `, ` + "`shared/plugins/metrics`" + `
-- hash formats and the hashing queue: ` + "`internal/password`" + `
-- retries and leases of jobs: ` + "`internal/outbox`" + `
-- connections and TLS to PostgreSQL: ` + "`internal/store/dbconn`" + `; expiry: ` + "`internal/store/prune.go`" + `
+- metrics: ` + "`plugin/metrics.go`" + `, ` + "`host-sample/cli/metrics.go`" + `
+- hash formats, hashing queue: ` + "`internal/password`" + `
+- retries, leases: ` + "`internal/outbox`" + `
+- connections: ` + "`internal/store/dbconn`" + `; expiry: ` + "`internal/store/prune.go`" + `
 - dumps of other systems: ` + "`internal/transfer/systems.go`" + `, ` + "`internal/transfer/dump`" + `
-- the unit of systemd, the image, Debian packages: ` + "`deploy`" + `
+- systemd, image, Debian packages: ` + "`deploy`" + `
 `
 
 func (m *sources) page() (string, error) {
@@ -156,6 +155,9 @@ var unsent = map[personal.OperationName][]mailtext.Kind{
 	personal.OpResetAccess:        {mailtext.Invitation},                             // it sends the same job as a recovery
 }
 
+// general are settings that many operations depend on; the head names them.
+var general = map[string]bool{"throttle.enabled": true, "throttle.session_writes": true, "mail.notices": true}
+
 // row returns the cells of an operation: message, rule, store, pages, mails, settings, test.
 func (m *sources) row(o personal.Operation) ([]string, error) {
 	operation := string(o.Name)
@@ -166,8 +168,9 @@ func (m *sources) row(o personal.Operation) ([]string, error) {
 	store, mails, settings := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, f := range m.domain.reach(method, 1, m.jobs) {
 		for mention := range mentions(f.decl) {
-			// Nearly all operations ask for the time.
-			if s := m.store.method("Store", mention.name); mention.of == "store" && mention.name != "Now" && s != nil {
+			// Nearly all operations ask for the time, and charge a limit.
+			s := m.store.method("Store", mention.name)
+			if mention.of == "store" && mention.name != "Now" && s != nil && s.file != "attempts.go" {
 				store[s.file] = true
 			}
 			if kind := snake(mention.name); mention.of == "mailtext" && m.isMail(kind) && !slices.Contains(unsent[o.Name], mailtext.Kind(kind)) {
@@ -181,7 +184,7 @@ func (m *sources) row(o personal.Operation) ([]string, error) {
 	for _, f := range m.domain.reach(method, 2, m.jobs) {
 		for mention := range mentions(f.decl) {
 			of := mention.of == "settings" || mention.of == "Throttle" || mention.of == "s" && f.receiver() == "Settings"
-			if key := m.settings[mention.name]; of && key != "" && key != "throttle.enabled" && key != "mail.notices" {
+			if key := m.settings[mention.name]; of && key != "" && !general[key] {
 				settings[key] = true
 			}
 		}

@@ -18,7 +18,7 @@ func TestMap_HasWhatAnOperationConsistsOf(t *testing.T) {
 		t.Fatal(err)
 	}
 	for operation, want := range map[string]string{
-		"Authorize": "| auth | authorize.go | accounts.go, attempts.go, sessions.go, twofactorcode.go | signin.go |" +
+		"Authorize": "| auth | authorize.go | accounts.go, sessions.go, twofactorcode.go | signin.go |" +
 			" code_refused, new_address, recovery_code_used | login.with_email, session.absolute, session.idle, session.proof_lifetime," +
 			" throttle.guess…, throttle.sign_in_account, throttle.sign_in_address | suite_sessions.go |",
 		"ResendVerification": "| email_resend | verification.go | accounts.go, jobs.go, verification.go |" +

@@ -93,13 +93,13 @@ const head = `# Where an operation is
 
 For contributors. After this page you know which files to open for a change.
 
-Written by ` + "`make generate`" + ` from the source. A rule is in ` + "`internal/accounts`" + `, its statements in ` + "`internal/store`" + `, pages in
-` + "`shared/personalpages`" + ` or ` + "`shared/personaladmin`" + `, what it promises in ` + "`shared/personal/personaltest`" + `. The message of an
-operation of the API is ` + "`success.PATH`" + ` in ` + "`shared/personalhttp/messages`" + `. [Recipes](recipes.md) say what a change needs.
+A rule is in ` + "`internal/accounts`" + `, its statements in ` + "`internal/store`" + `, pages in ` + "`shared/personalpages`" + ` or
+` + "`shared/personaladmin`" + `, what it promises in ` + "`shared/personal/personaltest`" + `. The message of an operation of the API is
+` + "`success.PATH`" + ` in ` + "`shared/personalhttp/messages`" + `.
 
-A guide made from names in the source: it follows calls a file or two beyond the operation's own, so an empty cell does not
-mean none. It leaves out what nearly all share: ` + "`identify.go`" + ` (who calls), ` + "`attempts.go`" + ` (limits), ` + "`mail.go`" + `,
-` + "`mail.notices`" + `, ` + "`throttle.session_writes`" + `. ` + "`throttle.guess…`" + ` are three settings.
+This guide is made from names in the source, by ` + "`make generate`" + `: it follows calls a file or two beyond the operation's own,
+so an empty cell does not mean none. It leaves out what nearly all share: ` + "`identify.go`" + ` (who calls), ` + "`attempts.go`" + ` (limits),
+` + "`mail.go`" + `, ` + "`mail.notices`" + `, ` + "`throttle.session_writes`" + `. ` + "`throttle.guess…`" + ` are three settings.
 
 ## What is no operation
 

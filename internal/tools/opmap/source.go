@@ -103,7 +103,7 @@ func (s *source) reach(from *function, further int, jobs map[string][]*function)
 }
 
 // usual are the functions and files that nearly all operations lead to.
-var usual = map[string]bool{"identify": true, "KindNotice": true, "mail.go": true, "mailbudgets.go": true}
+var usual = map[string]bool{"identify": true, "KnownAddressLifetime": true, "KindNotice": true, "mail.go": true, "mailbudgets.go": true}
 
 // called returns the functions that a mention may call.
 func (s *source) called(m mention) []*function {

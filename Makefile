@@ -71,7 +71,8 @@ test: build
 e2e: build
 	$(WITH_CGO) host-sample/e2e/run $(GOTESTFLAGS)
 
-# Words that no text of the project has: in the meantime, recently, started, is not an error.
+# Words that no text has (in brackets: what it says): meanwhile (in the meantime), lately (recently), begun (started),
+# is no error (is not an error), is no theft (is not a theft).
 REFUSED := meanwhile|lately|begun|is no (error|theft)
 lint:
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "run gofmt -w on these"; exit 1; }

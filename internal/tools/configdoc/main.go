@@ -102,7 +102,7 @@ func flagTable(help string) (string, error) {
 	return b.String(), nil
 }
 
-var section = regexp.MustCompile(`(?m)^\[([a-z]+)\]`)
+var section = regexp.MustCompile(`(?m)^\[([a-z_]+)\]`)
 
 // settingsBlocks returns the settings file in code blocks, one for each top-level
 // section, each with a heading to link to.

@@ -59,6 +59,11 @@ func TestSettingsBlocks_StandInPage(t *testing.T) {
 	if !strings.Contains(string(page), blocks) {
 		t.Error("docs/configuration.md does not show plugin/settings.toml as it is: run make generate")
 	}
+	for _, heading := range []string{"### sign_in\n", "### two_factor\n", "### throttle\n"} {
+		if !strings.Contains(blocks, heading) {
+			t.Errorf("the blocks lack the heading %q", heading)
+		}
+	}
 	for line := range strings.Lines(string(settings[strings.Index(string(settings), "["):])) {
 		if !strings.Contains(blocks, strings.TrimSpace(line)) {
 			t.Errorf("the blocks lack the line %q", line)

@@ -50,52 +50,84 @@ func parse(folder string) (*source, error) {
 // method returns the method of a type; nil if there is none.
 func (s *source) method(of, name string) *function {
 	for _, f := range s.functions[name] {
-		if f.decl.Recv == nil {
-			continue
-		}
-		receiver := f.decl.Recv.List[0].Type
-		if pointer, ok := receiver.(*ast.StarExpr); ok {
-			receiver = pointer.X
-		}
-		if t, ok := receiver.(*ast.Ident); ok && t.Name == of {
+		if f.receiver() == of {
 			return f
 		}
 	}
 	return nil
 }
 
-// reach yields a function and those that it calls: through its own file, and one step beyond it.
-func (s *source) reach(from *function) iter.Seq[*function] {
-	return func(yield func(*function) bool) {
-		seen := map[*function]bool{from: true}
-		for queue := []*function{from}; len(queue) > 0; queue = queue[1:] {
-			if !yield(queue[0]) {
-				return
-			}
-			if queue[0].file != from.file {
-				continue
-			}
-			for m := range mentions(queue[0].decl) {
-				for _, f := range s.functions[m.name] {
-					if !seen[f] && (m.of == "" || m.of == "s") {
-						seen[f] = true
-						queue = append(queue, f)
+// receiver returns the type of a method; "" for a function.
+func (f *function) receiver() string {
+	if f.decl.Recv == nil {
+		return ""
+	}
+	receiver := f.decl.Recv.List[0].Type
+	if pointer, ok := receiver.(*ast.StarExpr); ok {
+		receiver = pointer.X
+	}
+	t, _ := receiver.(*ast.Ident)
+	if t == nil {
+		return ""
+	}
+	return t.Name
+}
+
+// reach returns a function and those that it leads to, by calls or by the jobs that it stores: through its own file
+// and through as many files further. It does not follow what nearly all operations do.
+func (s *source) reach(from *function, further int, jobs map[string][]*function) []*function {
+	seen, all := map[*function]bool{from: true}, []*function{from}
+	for here := all; further >= 0; further-- {
+		var next []*function
+		for ; len(here) > 0; here = here[1:] {
+			for m := range mentions(here[0].decl) {
+				for _, f := range slices.Concat(s.called(m), jobs[m.name]) {
+					switch {
+					case seen[f] || usual[m.name] || usual[f.file]:
+						continue
+					case f.file == here[0].file:
+						here = append(here, f)
+					case further > 0:
+						next = append(next, f)
+					default:
+						continue
 					}
+					seen[f] = true
+					all = append(all, f)
 				}
 			}
 		}
+		here = next
 	}
+	return all
+}
+
+// usual are the functions and files that nearly all operations lead to.
+var usual = map[string]bool{"identify": true, "KnownAddressLifetime": true, "KindNotice": true, "mail.go": true, "mailbudgets.go": true}
+
+// called returns the functions that a mention may call.
+func (s *source) called(m mention) []*function {
+	switch m.of {
+	case "", "s":
+		return s.functions[m.name]
+	case "settings":
+		if f := s.method("Settings", m.name); f != nil {
+			return []*function{f}
+		}
+	}
+	return nil
 }
 
 // services are the names of fields that hold a service of operations.
-var services = []string{"service", "Service", "administration", "Administration", "admin", "Recovery"}
+var services = []string{"service", "Service", "administration", "Administration", "admin"}
 
-// callers returns the files that call an operation of a service, those that call it most often first.
-func (s *source) callers(operation string) []string {
+// callers returns the files that call an operation of a service, which may have further names, those that call it
+// most often first.
+func (s *source) callers(operation string, further ...string) []string {
 	calls := map[string]int{}
 	for file, parsed := range s.files {
 		for m := range mentions(parsed) {
-			if m.name == operation && slices.Contains(services, m.of) {
+			if m.name == operation && (slices.Contains(services, m.of) || slices.Contains(further, m.of)) {
 				calls[file]++
 			}
 		}
@@ -163,6 +195,11 @@ func mentions(n ast.Node) iter.Seq[mention] {
 			case *ast.CallExpr:
 				if f, ok := n.Fun.(*ast.Ident); ok {
 					stopped = !yield(mention{name: f.Name})
+				}
+				for _, argument := range n.Args { // the kind of a job
+					if kind, ok := argument.(*ast.Ident); ok && !stopped && strings.HasPrefix(kind.Name, "Kind") {
+						stopped = !yield(mention{name: kind.Name})
+					}
 				}
 			}
 			return !stopped

@@ -27,13 +27,8 @@ import (
 )
 
 // TestMain runs more tests at a time than there are CPUs, unless -parallel says
-// otherwise: most of them wait for timeouts, mails and processes. BenchmarkHop runs the
-// test binary as a plugin.
+// otherwise: most of them wait for timeouts, mails and processes.
 func TestMain(m *testing.M) {
-	if os.Getenv(echoVariable) != "" {
-		serveEcho()
-		return
-	}
 	flag.Parse()
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })

@@ -27,8 +27,13 @@ import (
 )
 
 // TestMain runs more tests at a time than there are CPUs, unless -parallel says
-// otherwise: most of them wait for timeouts, mails and processes.
+// otherwise: most of them wait for timeouts, mails and processes. BenchmarkHop runs the
+// test binary as a plugin.
 func TestMain(m *testing.M) {
+	if os.Getenv(echoVariable) != "" {
+		serveEcho()
+		return
+	}
 	flag.Parse()
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })

@@ -2,15 +2,12 @@ package system
 
 import (
 	"encoding/hex"
-	"fmt"
 	"io"
 	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -338,27 +335,4 @@ func BenchmarkTracedRefresh(b *testing.B) {
 		b.ReportMetric(each/1e3, "cpu-µs/"+one.name)
 		b.ReportMetric(each/off, "ratio/"+one.name)
 	}
-}
-
-// threadTime returns the processor time that the threads of processes have used, 0 if the
-// system does not tell.
-func threadTime(b *testing.B, pids []int) (sum time.Duration) {
-	for _, pid := range pids {
-		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
-		if err != nil {
-			b.Fatal(err)
-		}
-		for _, thread := range threads {
-			stat, err := os.ReadFile(thread)
-			if err != nil {
-				continue // the thread has ended
-			}
-			var running time.Duration
-			if _, err := fmt.Sscan(string(stat), &running); err != nil {
-				b.Fatal(err)
-			}
-			sum += running
-		}
-	}
-	return sum
 }

@@ -128,7 +128,7 @@ func (m *sources) page() (string, error) {
 		if part.administration {
 			columns = slices.Delete(columns, 1, 2) // only the API has messages
 		}
-		fmt.Fprintf(&b, "\n## %s\n\n| %s |\n|%s\n", part.title, strings.Join(columns, " | "), strings.Repeat("---|", len(columns)))
+		fmt.Fprintf(&b, "\n## %s\n\n|%s|\n|%s\n", part.title, strings.Join(columns, "|"), strings.Repeat("---|", len(columns)))
 		for _, o := range personal.Operations() {
 			if o.Administration != part.administration {
 				continue
@@ -137,7 +137,7 @@ func (m *sources) page() (string, error) {
 			if err != nil {
 				return "", err
 			}
-			fmt.Fprintf(&b, "| %s | %s |\n", o.Name, strings.Join(row[len(row)+1-len(columns):], " | "))
+			fmt.Fprintf(&b, "|%s|%s|\n", o.Name, strings.Join(row[len(row)+1-len(columns):], "|"))
 		}
 	}
 	return b.String(), nil

@@ -99,6 +99,33 @@ var explainCases = []testCase{
 			}))
 		wantRefusal(accounts.MailRefusal{}) // of the former address
 	}},
+	{"sent mails that count for some digests, the latest first", func(t *testing.T, w *world) {
+		var want []accounts.SentMail
+		began := w.Now()
+		for i, to := range []int{1, 2, 3, 1, 2} {
+			w.pass(time.Second)
+			r := accounts.MailReservation{Mailbox: digest("box", 1), Kind: "recovery", MailID: fmt.Sprint(i), Allowances: []accounts.MailAllowance{
+				{Limits: []accounts.MailLimit{{Digest: digest("to", to), Max: 100, Window: time.Hour}}},
+			}}
+			if !w.reserve(r) {
+				t.Fatal("got no reservation")
+			}
+			if to != 3 {
+				want = append([]accounts.SentMail{{Digest: digest("to", to), Time: w.Now()}}, want...)
+			}
+		}
+		to := [][32]byte{digest("to", 1), digest("to", 2)}
+		for _, c := range []struct {
+			after time.Time
+			want  []accounts.SentMail
+		}{{began, want}, {began.Add(2 * time.Second), want[:2]}} {
+			got, err := w.SentMails(t.Context(), to, c.after)
+			w.must(err)
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		}
+	}},
 	{"a key without a candidate is only read", func(t *testing.T, w *world) {
 		_, err := w.Key(t.Context(), "name", nil)
 		w.wantError(err, accounts.ErrNotFound)

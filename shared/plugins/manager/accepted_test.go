@@ -1,7 +1,6 @@
 package manager_test
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -119,26 +118,6 @@ func TestBake_HashesOfOneUserCountOnce(t *testing.T) {
 			t.Errorf("got a look %q, want the four latest sessions only", look)
 		}
 	}
-}
-
-// TestBake_HangingCallsAreRolledBackAlthoughCallersGiveUp has callers that wait for longer than a call may hang.
-func TestBake_HangingCallsAreRolledBackAlthoughCallersGiveUp(t *testing.T) {
-	t.Parallel()
-	r := newSwapRig(t, func(c *manager.Config) {
-		c.Limits().HangTimeout = 10 * time.Millisecond
-		c.Bake = time.Hour
-	})
-	r.folder.write("mode 2.0.0", hangsCalls)
-	r.start(t)
-	old := r.Status().PID
-	r.use(t, "2.0.0")
-	for range 40 {
-		ctx, giveUp := context.WithCancel(t.Context())
-		time.AfterFunc(20*time.Millisecond, giveUp)
-		_, _ = r.servingPID(ctx)
-		giveUp()
-	}
-	r.wantRolledBack(t, old)
 }
 
 func TestBake_WorseFiguresWarnAndDecideNothing(t *testing.T) {

@@ -104,13 +104,6 @@ func oftenHealth(c *manager.Config) {
 	c.Limits().HealthTimeout, c.Limits().ActivateTimeout = generous, generous
 }
 
-func TestHealth_SilentProcessIsReplaced(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, silentLater, quickHealth)
-	r.start(t)
-	r.awaitRestart(t, r.Status().PID)
-}
-
 func TestHealth_UnhealthyProcessIsNotReplaced(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, unhealthyLater, oftenHealth)
@@ -158,9 +151,7 @@ func TestHealth_ProcessThatStaysUnhealthyIsGivenUp(t *testing.T) {
 func TestCrashLoop_FailsAndIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, exitsActive, func(c *manager.Config) { c.Limits().FailureRetry = 2 * time.Second })
-	if err := r.Start(); err != nil {
-		t.Fatal(err)
-	}
+	r.begin(t)
 	eventually(t, "failure", func() bool { return r.Status().State == manager.StateFailed })
 	if s := r.Status(); s.Restarts != 4 || !strings.Contains(s.LastError, "crashed 5 times") {
 		t.Errorf("got status %+v, want 4 restarts and a crash loop as the error", s)
@@ -258,9 +249,7 @@ func TestStop_EndsAnyProcess(t *testing.T) {
 	t.Run("starting", func(t *testing.T) {
 		t.Parallel()
 		r := newRig(t, hangsBefore, func(c *manager.Config) { c.Limits().StartTimeout = time.Hour })
-		if err := r.Start(); err != nil {
-			t.Fatal(err)
-		}
+		r.begin(t)
 		eventually(t, "a process", func() bool { return r.folder.read("pid") != "" })
 		pid, err := strconv.Atoi(r.folder.read("pid"))
 		if err != nil {

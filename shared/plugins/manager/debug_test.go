@@ -62,9 +62,7 @@ func TestDebug_PausedStartGoesOn(t *testing.T) {
 			t.Parallel()
 			r, other := newRig(t, mode, debugged), newRig(t, mode, impatient)
 			for _, m := range []*rig{r, other} {
-				if err := m.Start(); err != nil {
-					t.Fatal(err)
-				}
+				m.begin(t)
 			}
 			eventually(t, "a failure without a debugger", func() bool { return other.Status().LastError != "" })
 			eventually(t, "a process", func() bool { return r.folder.read("pid") != "" })

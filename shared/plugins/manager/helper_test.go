@@ -133,12 +133,18 @@ func configure(f folder, catalogue *catalogue.Catalogue) manager.Config {
 	return c
 }
 
-// start starts the manager and waits until it serves.
-func (r *rig) start(t *testing.T) {
+// begin starts the manager.
+func (r *rig) begin(t *testing.T) {
 	t.Helper()
 	if err := r.Start(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// start starts the manager and waits until it serves.
+func (r *rig) start(t *testing.T) {
+	t.Helper()
+	r.begin(t)
 	if err := r.WaitReady(limited(t)); err != nil {
 		t.Fatal(err)
 	}
@@ -407,6 +413,13 @@ func (r *events) has(e manager.EventType) bool { return slices.Contains(r.types(
 func (r *swapRig) use(t *testing.T, version string) {
 	t.Helper()
 	if err := r.Use(limited(t), version); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (r *swapRig) rollBack(t *testing.T) {
+	t.Helper()
+	if err := r.Rollback(limited(t)); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -75,9 +75,7 @@ func TestMetrics_OfEachProcessThroughSwapRollbackAndRestart(t *testing.T) {
 	r.call(t, 4)
 	r.wantProcesses(t, counted(2, "calls 4"), counted(1, "calls 3"))
 
-	if err := r.Rollback(limited(t)); err != nil {
-		t.Fatal(err)
-	}
+	r.rollBack(t)
 	eventually(t, "the new process ends", func() bool { return r.Status().Previous == nil })
 	r.call(t, 1)
 	r.wantProcesses(t, counted(1, "calls 4"))

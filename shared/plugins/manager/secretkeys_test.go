@@ -53,16 +53,6 @@ func TestSecretKeys_AreReadAtEveryStartAndShownNowhere(t *testing.T) {
 	}
 }
 
-func TestSecretKeys_NilIsNone(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, good, nil)
-	r.folder.write("keys", "some")
-	r.start(t)
-	if got := r.folder.read("keys"); got != "" {
-		t.Errorf("the plugin has the keys %q, want none", got)
-	}
-}
-
 func TestSecretKeys_ThatCannotBeReadRefuseTheStart(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int32
@@ -70,9 +60,7 @@ func TestSecretKeys_ThatCannotBeReadRefuseTheStart(t *testing.T) {
 	r := newRig(t, good, func(c *manager.Config) {
 		c.SecretKeys = func() ([][]byte, error) { calls.Add(1); return nil, failure }
 	})
-	if err := r.Start(); err != nil {
-		t.Fatal(err)
-	}
+	r.begin(t)
 	err := r.WaitReady(limited(t))
 	var refusal *rpc.PermanentError
 	if !errors.As(err, &refusal) || !strings.Contains(err.Error(), "configure: the secret keys cannot be read: "+failure.Error()) {

@@ -98,24 +98,20 @@ func TestSettings_KeyThatNoVersionKnowsRefusesNoReturn(t *testing.T) {
 		"rollback": func(t *testing.T, r *swapRig) {
 			r.start(t)
 			r.use(t, "2.0.0")
-			if err := r.Rollback(limited(t)); err != nil {
-				t.Fatal(err)
-			}
+			r.rollBack(t)
 		},
 		"rollback by a swap": func(t *testing.T, r *swapRig) {
 			if err := r.catalogue.SaveState(catalogue.State{Active: "2.0.0", LastGood: "1.0.0"}); err != nil {
 				t.Fatal(err)
 			}
 			r.start(t)
-			if err := r.Rollback(limited(t)); err != nil {
-				t.Fatal(err)
-			}
+			r.rollBack(t)
 		},
 		"fall-back": func(t *testing.T, r *swapRig) { r.wantFallBack(t, exitsBefore) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newSwapRig(t, atFirstCrash)
+			r := newSwapRig(t, atSecondCrash)
 			r.folder.write("unknown 1.0.0", typo)
 			back(t, r)
 			r.wantServing(t, "1.0.0")
@@ -131,9 +127,7 @@ func TestTemplates_InvalidOnesRefuseStartAndSwapNotAReturn(t *testing.T) {
 	t.Parallel()
 	r := newSwapRig(t, func(c *manager.Config) { c.Bake = -1 })
 	r.folder.write("mode 1.0.0", failsTemplates)
-	if err := r.Start(); err != nil {
-		t.Fatal(err)
-	}
+	r.begin(t)
 	var refusal *rpc.PermanentError
 	if err := r.WaitReady(limited(t)); !errors.As(err, &refusal) || refusal.Reason != "mail: invalid.txt" {
 		t.Errorf("first start: got %v, want a refusal", err)
@@ -144,9 +138,7 @@ func TestTemplates_InvalidOnesRefuseStartAndSwapNotAReturn(t *testing.T) {
 	eventually(t, "the end of the swap", func() bool { return r.Status().Swap == nil })
 	r.folder.write("mode 1.0.0", failsTemplates)
 	wantSwapError(t, r.Use(limited(t), "1.0.0"), "preflight")
-	if err := r.Rollback(limited(t)); err != nil {
-		t.Fatal(err)
-	}
+	r.rollBack(t)
 	before := r.Status().PID
 	signalProcess(t, before, syscall.SIGKILL)
 	r.awaitRestart(t, before)
@@ -170,9 +162,7 @@ func TestFallBack_RefusedVersionDoesNotReplaceTheOther(t *testing.T) {
 			if err := r.catalogue.SaveState(catalogue.State{Active: "2.0.0", LastGood: "1.0.0"}); err != nil {
 				t.Fatal(err)
 			}
-			if err := r.Start(); err != nil {
-				t.Fatal(err)
-			}
+			r.begin(t)
 			eventually(t, "two fall-backs", func() bool { return r.events.count(manager.EventFellBack, "") == 2 })
 			r.wantState(t, catalogue.State{Active: "2.0.0"})
 			r.folder.write("mode 2.0.0", good)
@@ -185,25 +175,4 @@ func TestFallBack_RefusedVersionDoesNotReplaceTheOther(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestAccountURL_IsPassedToEveryProcess(t *testing.T) {
-	t.Parallel()
-	const url = "https://example.com/account"
-	r := newSwapRig(t, func(c *manager.Config) { c.AccountURL = url })
-	want := func(process string) {
-		t.Helper()
-		if got := r.folder.read("account URL"); got != url {
-			t.Errorf("%s has the URL %q, want %q", process, got, url)
-		}
-		r.folder.write("account URL", "")
-	}
-	r.start(t)
-	want("the first process")
-	pid := r.Status().PID
-	signalProcess(t, pid, syscall.SIGKILL)
-	r.awaitRestart(t, pid)
-	want("another process")
-	r.use(t, "2.0.0")
-	want("another version")
 }

@@ -12,9 +12,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/plugins/rpc"
@@ -180,18 +177,6 @@ func TestLifecycle_PanicIsErrorAndProcessSurvives(t *testing.T) {
 	panics = false
 	if err := connection.Activate(t.Context()); err != nil {
 		t.Errorf("next step: %v", err)
-	}
-}
-
-func TestService_UnknownMethodIsNotFound(t *testing.T) {
-	connection := start(t, &module{})
-	err := connection.Conn().Invoke(t.Context(), "/personal.v1.PersonalService/Dance", &emptypb.Empty{}, &emptypb.Empty{})
-	if status.Code(err) != codes.Unimplemented {
-		t.Fatalf("got %v, want unimplemented", err)
-	}
-	if _, err := rpc.NewClient(failing{err}, newFakeHost("1")).Profile(t.Context(),
-		pair); personal.CodeOf(err) != personal.CodeNotFound {
-		t.Errorf("got %v, want not_found", err)
 	}
 }
 

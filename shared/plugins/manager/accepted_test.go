@@ -127,12 +127,8 @@ func TestBake_WorseFiguresWarnAndDecideNothing(t *testing.T) {
 	for n := range 30 {
 		r.present(t, 7, fmt.Sprint("invented-", n))
 	}
-	detail := func() string {
-		steps := r.Status().Swap.Steps
-		return steps[slices.IndexFunc(steps, func(s manager.SwapStep) bool { return s.Name == "bake" })].Detail
-	}
 	const refused = "Profile is 401 in 100 % of calls, 0 % before"
-	eventually(t, "a warning", func() bool { return strings.Contains(detail(), refused) }) // on a busy machine the calls are slow, too
+	eventually(t, "a warning", func() bool { return strings.Contains(r.detail("bake"), refused) }) // on a busy machine the calls are slow, too
 	r.wantBaking(t, pid)
 	const warning = "plugin does worse than the version before"
 	if n := strings.Count(r.log.String(), warning) - strings.Count(r.log.String(), "Profile is slow: "); n != 1 {

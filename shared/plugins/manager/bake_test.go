@@ -121,22 +121,14 @@ func TestBake_FailureAtItsEndIsInTheStatus(t *testing.T) {
 	if err := errors.Join(os.Rename(state, state+".old"), os.MkdirAll(filepath.Join(state, "x"), 0o700)); err != nil {
 		t.Fatal(err)
 	}
-	detail := func() (text string) {
-		for _, step := range r.Status().Swap.Steps {
-			if step.Name == "bake" {
-				text = step.Detail
-			}
-		}
-		return text
-	}
-	eventually(t, "that the status says why the bake goes on", func() bool { return strings.Contains(detail(), "the bake cannot end: ") })
+	eventually(t, "that the status says why the bake goes on", func() bool { return strings.Contains(r.detail("bake"), "the bake cannot end: ") })
 	if s := r.Status().State; s != manager.StateBaking {
 		t.Errorf("got the state %s, want baking", s)
 	}
 	if err := errors.Join(os.RemoveAll(state), os.Rename(state+".old", state)); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the end of the bake", func() bool { return r.Status().State == manager.StateServing && detail() == "" })
+	eventually(t, "the end of the bake", func() bool { return r.Status().State == manager.StateServing && r.detail("bake") == "" })
 }
 
 func TestBake_GoesOnAfterRefusedSwap(t *testing.T) {

@@ -438,6 +438,18 @@ func (r *swapRig) wantServing(t *testing.T, version string) {
 	}
 }
 
+// detail returns the detail of a step of the swap under way.
+func (r *rig) detail(step string) string {
+	if swap := r.Status().Swap; swap != nil {
+		for _, s := range swap.Steps {
+			if s.Name == step {
+				return s.Detail
+			}
+		}
+	}
+	return ""
+}
+
 // hammer calls until stop is called, which returns how many calls failed. All callers together
 // make at most 100 calls per second, so that what they call and the machine are not busy.
 func (r *rig) hammer(t *testing.T, callers int) (calls *atomic.Int64, stop func() int64) {

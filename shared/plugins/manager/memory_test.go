@@ -3,7 +3,6 @@ package manager_test
 import (
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/cms-personal/personal/shared/plugins/manager"
@@ -16,9 +15,7 @@ func TestMemory_KilledProcessNamesItAsUsualCause(t *testing.T) {
 	r.start(t)
 	const want = "killed from outside, usually by the kernel because memory ran out"
 	eventually(t, "an event that names memory", func() bool { // on a busy machine the news of an exit may come too late
-		pid := r.Status().PID
-		signalProcess(t, pid, syscall.SIGKILL)
-		r.awaitRestart(t, pid)
+		r.restart(t)
 		return r.events.count(manager.EventProcessLost, want) > 0
 	})
 	if got := r.Status().LastError; !strings.Contains(got, want) {

@@ -80,8 +80,7 @@ func TestMetrics_OfEachProcessThroughSwapRollbackAndRestart(t *testing.T) {
 	r.call(t, 1)
 	r.wantProcesses(t, counted(1, "calls 4"))
 
-	signalProcess(t, r.Status().PID, syscall.SIGKILL)
-	eventually(t, "a restart", func() bool { s := r.Status(); return s.Restarts == 1 && s.State.Serves() })
+	r.restart(t)
 	r.call(t, 2)
 	r.wantProcesses(t, counted(3, "calls 2"))
 	r.wantOwn(t, map[string]string{

@@ -20,8 +20,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hashicorp/go-plugin"
-
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
 	"github.com/cms-personal/personal/shared/plugins/catalogue"
@@ -131,7 +129,6 @@ func (f folder) write(name, text string) {
 // The modes of a plugin.
 const (
 	good                = "good"
-	wrongCookie         = "wrong cookie"
 	garbageLine         = "garbage line"
 	hangsBefore         = "hangs before the handshake"
 	exitsBefore         = "exits before the handshake"
@@ -208,8 +205,6 @@ func runPlugin(f folder) {
 		for host := os.Getppid(); os.Getppid() == host; {
 			time.Sleep(time.Millisecond)
 		}
-	case wrongCookie:
-		plugin.Serve(&plugin.ServeConfig{HandshakeConfig: plugin.HandshakeConfig{MagicCookieKey: "OTHER", MagicCookieValue: "x"}})
 	case garbageLine:
 		fmt.Println("Hello, World!")
 		block()

@@ -6,7 +6,6 @@ import (
 	"os"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 
 	"github.com/cms-personal/personal/shared/plugins/manager"
@@ -38,8 +37,7 @@ func TestSecretKeys_AreReadAtEveryStartAndShownNowhere(t *testing.T) {
 	if err != nil && !errors.Is(err, os.ErrNotExist) { // not on Linux
 		t.Error(err)
 	}
-	signalProcess(t, pid, syscall.SIGKILL)
-	r.awaitRestart(t, pid)
+	r.restart(t)
 	wantKeys(2)
 	r.use(t, "2.0.0")
 	wantKeys(3)
@@ -89,9 +87,7 @@ func TestSecretKeys_ThatCannotBeReadRefuseSwapNotRestart(t *testing.T) {
 	wantSwapError(t, r.Use(limited(t), "2.0.0"), "configure")
 	r.wantServing(t, "1.0.0")
 
-	killed := r.Status().PID
-	signalProcess(t, killed, syscall.SIGKILL)
-	eventually(t, "a new process", func() bool { s := r.Status(); return s.PID != 0 && s.PID != killed && s.State.Serves() })
+	r.restart(t)
 	r.wantServing(t, "1.0.0")
 	if log := r.log.String(); !strings.Contains(log, "the secret keys cannot be read, those read last are used") ||
 		strings.Contains(log, "refuses the settings") {

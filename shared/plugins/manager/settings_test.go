@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -57,9 +56,7 @@ func TestSettings_KeyThatNoVersionKnowsIsAnErrorInStarts(t *testing.T) {
 	r.folder.write("unknown 1.0.0", typo)
 	r.start(t)
 	r.wantUnknown(t, typo, "")
-	before := r.Status().PID
-	signalProcess(t, before, syscall.SIGKILL)
-	r.awaitRestart(t, before)
+	r.restart(t)
 	r.wantUnknown(t, typo, "")
 	const line = `level=ERROR msg="plugin preflight"`
 	if got := strings.Count(r.log.String(), line); got != 2 || !strings.Contains(r.log.String(), "unknown key: "+typo) {
@@ -79,10 +76,8 @@ func TestSettings_KeyOfAnotherVersionIsAWarning(t *testing.T) {
 	r.use(t, "1.0.0")
 	r.wantUnknown(t, newSetting, "2.0.0")
 	const warning = "settings: mail.notices is ignored: version 2.0.0 knows it, this one does not"
-	steps := r.Status().Swap.Steps
-	i := slices.IndexFunc(steps, func(s manager.SwapStep) bool { return s.Name == "preflight" })
-	if steps[i].Detail != warning {
-		t.Errorf("got the detail %q, want %q", steps[i].Detail, warning)
+	if got := r.detail("preflight"); got != warning {
+		t.Errorf("got the detail %q, want %q", got, warning)
 	}
 	if !strings.Contains(r.log.String(), `level=WARN msg="plugin preflight"`) ||
 		strings.Contains(r.log.String(), `level=ERROR msg="plugin preflight"`) {
@@ -139,9 +134,7 @@ func TestTemplates_InvalidOnesRefuseStartAndSwapNotAReturn(t *testing.T) {
 	r.folder.write("mode 1.0.0", failsTemplates)
 	wantSwapError(t, r.Use(limited(t), "1.0.0"), "preflight")
 	r.rollBack(t)
-	before := r.Status().PID
-	signalProcess(t, before, syscall.SIGKILL)
-	r.awaitRestart(t, before)
+	r.restart(t)
 	r.wantServing(t, "1.0.0")
 
 	r = newSwapRig(t, atFirstCrash)

@@ -39,9 +39,7 @@ func TestSettle_OnceAtStartAfterBakeAndAtRestart(t *testing.T) {
 		}
 		return n == 1
 	})
-	before := r.Status().PID
-	signalProcess(t, before, syscall.SIGKILL)
-	r.awaitRestart(t, before)
+	r.restart(t)
 	eventually(t, "settle after the restart", func() bool { return r.settled() == 1 })
 	r.use(t, "1.0.0")
 	r.rollBack(t)

@@ -46,7 +46,6 @@ func TestSwap_BadVersionIsRefusedWithoutFailedCalls(t *testing.T) {
 	r := newSwapRig(t, nil)
 	r.start(t)
 	for _, test := range []struct{ mode, step string }{
-		{wrongCookie, "start"},
 		{garbageLine, "start"},
 		{exitsBefore, "start"},
 		{killedBefore, "start"},

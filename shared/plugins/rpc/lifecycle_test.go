@@ -20,7 +20,13 @@ import (
 
 func start(t *testing.T, m *module) *rpc.Connection {
 	t.Helper()
-	connection := rpctest.Start(t, builderOf(m), newFakeHost("1"), new(logBuffer).logger())
+	return startBuilt(t, builderOf(m), newFakeHost("1"), new(logBuffer))
+}
+
+// startBuilt starts and configures a plugin.
+func startBuilt(t testing.TB, build rpc.Builder, host personal.Host, log *logBuffer) *rpc.Connection {
+	t.Helper()
+	connection := rpctest.Start(t, build, host, log.logger())
 	if err := connection.Configure(t.Context(), rpc.Configuration{}); err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +194,6 @@ func TestCallbacks_CountsRunningCallbacks(t *testing.T) {
 		<-release
 		return nil
 	}
-	var connection *rpc.Connection
 	build := func(_ context.Context, _ rpc.Configuration, h personal.Host) (rpc.Module, error) {
 		return &module{step: func(ctx context.Context, name string) error {
 			if name != "Health" {
@@ -197,10 +202,7 @@ func TestCallbacks_CountsRunningCallbacks(t *testing.T) {
 			return h.SendMail(ctx, personal.Mail{})
 		}}, nil
 	}
-	connection = rpctest.Start(t, build, host, new(logBuffer).logger())
-	if err := connection.Configure(t.Context(), rpc.Configuration{}); err != nil {
-		t.Fatal(err)
-	}
+	connection := startBuilt(t, build, host, new(logBuffer))
 	done := make(chan error, 1)
 	go func() {
 		warnings, err := connection.Health(t.Context())
@@ -238,10 +240,7 @@ func TestCutCallbacks_RunningOnesReturnWhatTheHostKnows(t *testing.T) {
 		given <- h
 		return &module{step: func(context.Context, string) error { return nil }}, nil
 	}
-	connection := rpctest.Start(t, build, host, new(logBuffer).logger())
-	if err := connection.Configure(t.Context(), rpc.Configuration{}); err != nil {
-		t.Fatal(err)
-	}
+	connection := startBuilt(t, build, host, new(logBuffer))
 	toHost, done := <-given, make(chan error, 1)
 	go func() { done <- toHost.SendMail(t.Context(), personal.Mail{ID: "slow"}) }()
 	<-entered

@@ -83,14 +83,7 @@ func serve(t testing.TB, s personal.Service, host personal.Host) *rpc.Client {
 func serveLogged(t testing.TB, s personal.Service, log *logBuffer) personal.Service {
 	t.Helper()
 	host := newFakeHost("1")
-	build := func(context.Context, rpc.Configuration, personal.Host) (rpc.Module, error) {
-		return &module{service: s}, nil
-	}
-	connection := rpctest.Start(t, build, host, log.logger())
-	if err := connection.Configure(t.Context(), rpc.Configuration{}); err != nil {
-		t.Fatal(err)
-	}
-	return rpc.NewClient(connection.Conn(), host)
+	return rpc.NewClient(startBuilt(t, builderOf(&module{service: s}), host, log).Conn(), host)
 }
 
 // operations returns every operation of the contract, by name.

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -140,22 +139,6 @@ func TestRemove_RefusesVersionsInUse(t *testing.T) {
 	}
 }
 
-func TestInstall_SameBinaryAgainChangesNothing(t *testing.T) {
-	c := open(t)
-	path := binary(t, manifestOf("1.0.0"), "")
-	first, err := c.Install(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	again, err := c.Install(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(first, again); diff != "" {
-		t.Error(diff)
-	}
-}
-
 func TestInstall_RunsNoInstalledBinaryAgain(t *testing.T) {
 	c, marker := open(t), filepath.Join(t.TempDir(), "ran")
 	built := binary(t, manifestOf("1.0.0"), "\necho >>"+marker)
@@ -179,31 +162,6 @@ func TestInstall_RefusesOtherContentsOfAVersion(t *testing.T) {
 	wantRefused(t, err, ErrConflict)
 	if got, err := c.Find("1.0.0"); err != nil || got.Manifest.SHA256 != want.Manifest.SHA256 {
 		t.Errorf("got %v (%v), want the first build", got, err)
-	}
-}
-
-func TestInstall_OneOfConcurrentBinariesWins(t *testing.T) {
-	c := open(t)
-	var group sync.WaitGroup
-	results := make([]error, 8)
-	for i := range results {
-		path := binary(t, manifestOf("1.0.0"), fmt.Sprint("build ", i))
-		group.Go(func() { _, results[i] = c.Install(context.Background(), path) })
-	}
-	group.Wait()
-	won := 0
-	for _, err := range results {
-		if err == nil {
-			won++
-			continue
-		}
-		wantRefused(t, err, ErrConflict)
-	}
-	if won != 1 {
-		t.Errorf("got %d installed builds, want 1", won)
-	}
-	if diff := cmp.Diff([]string{"1.0.0"}, versions(t, c)); diff != "" {
-		t.Error(diff)
 	}
 }
 

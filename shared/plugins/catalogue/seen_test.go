@@ -22,15 +22,6 @@ func wantSeen(t *testing.T, c *Catalogue, e Entry, want time.Time) {
 	}
 }
 
-func TestFirstSeen_IsRecordedAtInstallation(t *testing.T) {
-	c := open(t)
-	e := install(t, c, "1.0.0")
-	if _, err := os.Stat(filepath.Join(c.dir, seenDir, e.Manifest.SHA256)); err != nil {
-		t.Error(err)
-	}
-	wantSeen(t, c, e, time.Now())
-}
-
 func TestFirstSeen_IsKeptWhenTheBinaryIsInstalledAgain(t *testing.T) {
 	c := open(t)
 	e := install(t, c, "1.0.0")

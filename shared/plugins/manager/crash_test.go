@@ -38,12 +38,10 @@ func TestKill_CallsSucceedOrAreUnavailable(t *testing.T) {
 			}
 		})
 	}
-	pid := r.Status().PID
 	for range kills {
 		before := succeeded.Load()
 		eventually(t, "calls that succeed", func() bool { return succeeded.Load() > before+20 })
-		signalProcess(t, pid, syscall.SIGKILL)
-		pid = r.awaitRestart(t, pid)
+		r.restart(t)
 	}
 	stop()
 	group.Wait()
@@ -55,6 +53,14 @@ func TestKill_CallsSucceedOrAreUnavailable(t *testing.T) {
 	if got := r.Status().Restarts; got != kills {
 		t.Errorf("got %d restarts, want %d", got, kills)
 	}
+}
+
+// restart kills the live process and waits until another one serves.
+func (r *rig) restart(t *testing.T) (pid int) {
+	t.Helper()
+	pid = r.Status().PID
+	signalProcess(t, pid, syscall.SIGKILL)
+	return r.awaitRestart(t, pid)
 }
 
 // awaitRestart waits until another process than before serves.
@@ -104,13 +110,6 @@ func oftenHealth(c *manager.Config) {
 	c.Limits().HealthTimeout, c.Limits().ActivateTimeout = generous, generous
 }
 
-func TestHealth_SilentProcessIsReplaced(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, silentLater, quickHealth)
-	r.start(t)
-	r.awaitRestart(t, r.Status().PID)
-}
-
 func TestHealth_UnhealthyProcessIsNotReplaced(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, unhealthyLater, oftenHealth)
@@ -158,9 +157,7 @@ func TestHealth_ProcessThatStaysUnhealthyIsGivenUp(t *testing.T) {
 func TestCrashLoop_FailsAndIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, exitsActive, func(c *manager.Config) { c.Limits().FailureRetry = 2 * time.Second })
-	if err := r.Start(); err != nil {
-		t.Fatal(err)
-	}
+	r.begin(t)
 	eventually(t, "failure", func() bool { return r.Status().State == manager.StateFailed })
 	if s := r.Status(); s.Restarts != 4 || !strings.Contains(s.LastError, "crashed 5 times") {
 		t.Errorf("got status %+v, want 4 restarts and a crash loop as the error", s)
@@ -222,9 +219,9 @@ func TestStop_EndsAnyProcess(t *testing.T) {
 			wantStopped(t, r)
 			switch mode {
 			case hasGrandchild: // Stop sends it SIGKILL, but does not await its end
-				eventually(t, "the grandchild was killed", func() bool { return dead(grandchild(t, r)) })
+				eventually(t, "the grandchild was killed", func() bool { return dead(r.noted(t, "grandchild")) })
 			case hasLostGrandchild:
-				signalProcess(t, grandchild(t, r), syscall.SIGKILL)
+				signalProcess(t, r.noted(t, "grandchild"), syscall.SIGKILL)
 			}
 		})
 	}
@@ -258,14 +255,8 @@ func TestStop_EndsAnyProcess(t *testing.T) {
 	t.Run("starting", func(t *testing.T) {
 		t.Parallel()
 		r := newRig(t, hangsBefore, func(c *manager.Config) { c.Limits().StartTimeout = time.Hour })
-		if err := r.Start(); err != nil {
-			t.Fatal(err)
-		}
-		eventually(t, "a process", func() bool { return r.folder.read("pid") != "" })
-		pid, err := strconv.Atoi(r.folder.read("pid"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		r.begin(t)
+		pid := r.noted(t, "pid")
 		if err := r.Stop(limited(t)); err != nil {
 			t.Error(err)
 		}
@@ -275,9 +266,11 @@ func TestStop_EndsAnyProcess(t *testing.T) {
 	})
 }
 
-func grandchild(t *testing.T, r *rig) int {
+// noted waits for the note of a process, and returns its id.
+func (r *rig) noted(t *testing.T, process string) int {
 	t.Helper()
-	pid, err := strconv.Atoi(r.folder.read("grandchild"))
+	eventually(t, "a process", func() bool { return r.exists(process) })
+	pid, err := strconv.Atoi(r.folder.read(process))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -288,11 +281,9 @@ func TestRestart_GrandchildThatHoldsStderrDoesNotDelay(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, hasLostGrandchild, nil)
 	r.start(t)
-	first := grandchild(t, r)
+	first := r.noted(t, "grandchild")
 	r.folder.write("mode", good)
-	pid := r.Status().PID
-	signalProcess(t, pid, syscall.SIGKILL)
-	r.awaitRestart(t, pid)
+	r.restart(t)
 	signalProcess(t, first, syscall.SIGKILL)
 }
 
@@ -325,16 +316,11 @@ func TestStop_CallsUnderWayFinish(t *testing.T) {
 func TestRestart_LeaksNothing(t *testing.T) {
 	r := newRig(t, good, func(c *manager.Config) { c.Limits().CrashLimit = 100 })
 	r.start(t)
-	restart := func() {
-		pid := r.Status().PID
-		signalProcess(t, pid, syscall.SIGKILL)
-		r.awaitRestart(t, pid)
-	}
-	restart() // the first one creates what later ones use again
+	r.restart(t) // the first one creates what later ones use again
 	goroutines, files := baseline(t)
 	const restarts = 4
 	for range restarts {
-		restart()
+		r.restart(t)
 	}
 	eventually(t, "no more goroutines and files than before", func() bool {
 		return runtime.NumGoroutine() < goroutines+restarts && openFiles(t) < files+restarts

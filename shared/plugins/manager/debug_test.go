@@ -1,7 +1,6 @@
 package manager_test
 
 import (
-	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -62,16 +61,10 @@ func TestDebug_PausedStartGoesOn(t *testing.T) {
 			t.Parallel()
 			r, other := newRig(t, mode, debugged), newRig(t, mode, impatient)
 			for _, m := range []*rig{r, other} {
-				if err := m.Start(); err != nil {
-					t.Fatal(err)
-				}
+				m.begin(t)
 			}
 			eventually(t, "a failure without a debugger", func() bool { return other.Status().LastError != "" })
-			eventually(t, "a process", func() bool { return r.folder.read("pid") != "" })
-			pid, err := strconv.Atoi(r.folder.read("pid"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			pid := r.noted(t, "pid")
 			eventually(t, "a process that serves", func() bool {
 				signalProcess(t, pid, syscall.SIGUSR2) // ends the block
 				return r.Status().State.Serves()

@@ -78,9 +78,7 @@ func TestRollback_FrozenOldProcessIsStartedAnew(t *testing.T) {
 	r.use(t, "2.0.0")
 	freeze(t, old)
 	calls, stop := r.hammer(t, 4)
-	if err := r.Rollback(limited(t)); err != nil {
-		t.Fatal(err)
-	}
+	r.rollBack(t)
 	r.wantServing(t, "1.0.0")
 	before := calls.Load()
 	eventually(t, "calls", func() bool { return calls.Load() > before+20 })
@@ -110,15 +108,6 @@ func TestFrozenProcess_CallsDoNotBlock(t *testing.T) {
 		wantUnavailable(t, <-under)
 		eventually(t, "the end of the swap", func() bool { return r.Status().Swap == nil && dead(old) })
 		r.wantServing(t, "2.0.0")
-	})
-	t.Run("stop", func(t *testing.T) {
-		t.Parallel()
-		r := newSwapRig(t, endless)
-		r.start(t)
-		under := r.callUnderWay(t)
-		freeze(t, r.Status().PID)
-		wantStopped(t, r.rig)
-		wantUnavailable(t, <-under)
 	})
 	t.Run("stop during the bake", func(t *testing.T) {
 		t.Parallel()

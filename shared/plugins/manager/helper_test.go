@@ -133,12 +133,18 @@ func configure(f folder, catalogue *catalogue.Catalogue) manager.Config {
 	return c
 }
 
-// start starts the manager and waits until it serves.
-func (r *rig) start(t *testing.T) {
+// begin starts the manager.
+func (r *rig) begin(t *testing.T) {
 	t.Helper()
 	if err := r.Start(); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// start starts the manager and waits until it serves.
+func (r *rig) start(t *testing.T) {
+	t.Helper()
+	r.begin(t)
 	if err := r.WaitReady(limited(t)); err != nil {
 		t.Fatal(err)
 	}
@@ -411,6 +417,13 @@ func (r *swapRig) use(t *testing.T, version string) {
 	}
 }
 
+func (r *swapRig) rollBack(t *testing.T) {
+	t.Helper()
+	if err := r.Rollback(limited(t)); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func (r *swapRig) wantState(t *testing.T, want catalogue.State) {
 	t.Helper()
 	if got, err := r.catalogue.LoadState(); err != nil || got != want {
@@ -423,6 +436,18 @@ func (r *swapRig) wantServing(t *testing.T, version string) {
 	if s := r.Status(); !s.State.Serves() || s.Version != version {
 		t.Errorf("got status %+v, want that %s serves", s, version)
 	}
+}
+
+// detail returns the detail of a step of the swap under way.
+func (r *rig) detail(step string) string {
+	if swap := r.Status().Swap; swap != nil {
+		for _, s := range swap.Steps {
+			if s.Name == step {
+				return s.Detail
+			}
+		}
+	}
+	return ""
 }
 
 // hammer calls until stop is called, which returns how many calls failed. All callers together

@@ -75,15 +75,12 @@ func TestMetrics_OfEachProcessThroughSwapRollbackAndRestart(t *testing.T) {
 	r.call(t, 4)
 	r.wantProcesses(t, counted(2, "calls 4"), counted(1, "calls 3"))
 
-	if err := r.Rollback(limited(t)); err != nil {
-		t.Fatal(err)
-	}
+	r.rollBack(t)
 	eventually(t, "the new process ends", func() bool { return r.Status().Previous == nil })
 	r.call(t, 1)
 	r.wantProcesses(t, counted(1, "calls 4"))
 
-	signalProcess(t, r.Status().PID, syscall.SIGKILL)
-	eventually(t, "a restart", func() bool { s := r.Status(); return s.Restarts == 1 && s.State.Serves() })
+	r.restart(t)
 	r.call(t, 2)
 	r.wantProcesses(t, counted(3, "calls 2"))
 	r.wantOwn(t, map[string]string{

@@ -28,9 +28,7 @@ func TestStart_WaitsForAFolderThatAllowsExecution(t *testing.T) {
 	if err := r.catalogue.SaveState(state); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Start(); err != nil {
-		t.Fatal(err)
-	}
+	r.begin(t)
 	err := r.WaitReady(limited(t))
 	if !errors.Is(err, catalogue.ErrNoExec) || !strings.Contains(err.Error(), mount) ||
 		!strings.Contains(err.Error(), "mounted with noexec") {

@@ -20,8 +20,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hashicorp/go-plugin"
-
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personal/personaltest"
 	"github.com/cms-personal/personal/shared/plugins/catalogue"
@@ -131,7 +129,6 @@ func (f folder) write(name, text string) {
 // The modes of a plugin.
 const (
 	good                = "good"
-	wrongCookie         = "wrong cookie"
 	garbageLine         = "garbage line"
 	hangsBefore         = "hangs before the handshake"
 	exitsBefore         = "exits before the handshake"
@@ -173,12 +170,8 @@ const (
 	hangsUnhealthy      = "makes the other version unhealthy in its migration"
 	lacksRights         = "lacks a right in the database"
 	panicsInMetrics     = "panics when its metrics are read"
-	makesGarbage        = "makes 512 MiB of garbage"
 	blocksIn            = "blocks in " // and the name of a step
 )
-
-// sink keeps the compiler from removing allocations.
-var sink []byte
 
 // Notes by which two processes synchronise.
 const (
@@ -212,8 +205,6 @@ func runPlugin(f folder) {
 		for host := os.Getppid(); os.Getppid() == host; {
 			time.Sleep(time.Millisecond)
 		}
-	case wrongCookie:
-		plugin.Serve(&plugin.ServeConfig{HandshakeConfig: plugin.HandshakeConfig{MagicCookieKey: "OTHER", MagicCookieValue: "x"}})
 	case garbageLine:
 		fmt.Println("Hello, World!")
 		block()
@@ -238,13 +229,6 @@ func runPlugin(f folder) {
 			f.write("grandchild", strconv.Itoa(fork(stderr, mode == hasLostGrandchild)))
 		case floods:
 			go flood(stderr)
-		case makesGarbage:
-			for range 512 {
-				sink = make([]byte, 1<<20)
-				clear(sink)
-			}
-			status, _ := os.ReadFile("/proc/self/status")
-			f.write("status", string(status))
 		case listsEnvironment:
 			f.write("environment", strings.Join(os.Environ(), "\n"))
 		}
@@ -530,8 +514,6 @@ func (s *service) Recover(ctx context.Context, r personal.RecoverRequest) error 
 	switch r.Login {
 	case "exit":
 		os.Exit(5)
-	case "panic":
-		panic("secret")
 	case "wait":
 		s.folder.write("waiting", "")
 		for s.folder.read("go on") == "" && ctx.Err() == nil {
@@ -539,7 +521,7 @@ func (s *service) Recover(ctx context.Context, r personal.RecoverRequest) error 
 		}
 		return ctx.Err()
 	case "unavailable":
-		return &personal.Error{Code: personal.CodeUnavailable, RetryAfter: 42_000_000_000}
+		return &personal.Error{Code: personal.CodeUnavailable, RetryAfter: 42 * time.Second}
 	}
 	return nil
 }

@@ -225,9 +225,7 @@ func TestRehearse_NothingBlocksTheWayBack(t *testing.T) {
 	r.use(t, "2.0.0")
 	r.folder.write("mode 1.0.0", failsRehearsal)
 	r.folder.write("mode 2.0.0", failsRehearsal)
-	if err := r.Rollback(limited(t)); err != nil { // to the warm process
-		t.Fatal(err)
-	}
+	r.rollBack(t) // to the warm process
 	r.wantServing(t, "1.0.0")
 	r.use(t, "1.0.0") // a restart
 	wantSwapError(t, r.Use(limited(t), "2.0.0"), "rehearse")
@@ -236,9 +234,7 @@ func TestRehearse_NothingBlocksTheWayBack(t *testing.T) {
 	r.use(t, "2.0.0")
 	r.use(t, "1.0.0") // it is active while 2.0.0 bakes, and the last good one afterwards
 	r.wantServing(t, "1.0.0")
-	if err := r.Rollback(limited(t)); err != nil {
-		t.Fatal(err)
-	}
+	r.rollBack(t)
 }
 
 func TestRehearse_OffSkipsTheStep(t *testing.T) {
@@ -272,26 +268,6 @@ func TestRehearse_LostOldProcessSkipsTheComparison(t *testing.T) {
 	}
 }
 
-func TestRehearse_NoProcessServes(t *testing.T) {
-	t.Parallel()
-	r := newSwapRig(t, func(c *manager.Config) {
-		c.Limits().CrashLimit = 1
-		c.Limits().FailureRetry = time.Hour
-	})
-	r.folder.write("accounts", users)
-	r.folder.write("mode 1.0.0", refusesSettings)
-	if err := r.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.WaitReady(limited(t)); err == nil {
-		t.Fatal("got no error, want that 1.0.0 does not start")
-	}
-	r.use(t, "2.0.0")
-	if got := r.wantCheck(t, "same_answers", rpc.RehearsalSkipped); got.Reason != "no process serves" {
-		t.Errorf("got %+v, want that none serves", got)
-	}
-}
-
 func TestManagerRehearse_SwapsNothing(t *testing.T) {
 	t.Parallel()
 	r := rehearseRig(t, good, nil)
@@ -321,15 +297,6 @@ func TestManagerRehearse_SwapsNothing(t *testing.T) {
 	r.wantOwn(t, map[string]string{`personal_plugin_swaps_total{outcome="refused"}`: "0"})
 }
 
-func TestManagerRehearse_AsksTheNewVersionWhetherItCanRun(t *testing.T) {
-	t.Parallel()
-	r := rehearseRig(t, failsPreflight, nil)
-	wantSwapError(t, r.Rehearse(limited(t), "2.0.0"), "preflight")
-	if r.events.has(manager.EventSwapRefused) {
-		t.Error("got a refused swap, want none")
-	}
-}
-
 func TestManagerRehearse_RollbackEndsIt(t *testing.T) {
 	t.Parallel()
 	r := rehearseRig(t, good, nil)
@@ -343,9 +310,7 @@ func TestManagerRehearse_RollbackEndsIt(t *testing.T) {
 		!strings.Contains(busy.Error(), "a rehearsal of plugin 1.0.0") {
 		t.Errorf("got %v, want that the rehearsal is under way", err)
 	}
-	if err := r.Rollback(limited(t)); err != nil {
-		t.Fatal(err)
-	}
+	r.rollBack(t)
 	r.wantServing(t, "1.0.0")
 	if err := <-result; err == nil || !strings.Contains(err.Error(), "a rollback was requested") {
 		t.Errorf("got %v, want why the rehearsal ended", err)

@@ -6,7 +6,6 @@ import (
 	"os"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 
 	"github.com/cms-personal/personal/shared/plugins/manager"
@@ -38,8 +37,7 @@ func TestSecretKeys_AreReadAtEveryStartAndShownNowhere(t *testing.T) {
 	if err != nil && !errors.Is(err, os.ErrNotExist) { // not on Linux
 		t.Error(err)
 	}
-	signalProcess(t, pid, syscall.SIGKILL)
-	r.awaitRestart(t, pid)
+	r.restart(t)
 	wantKeys(2)
 	r.use(t, "2.0.0")
 	wantKeys(3)
@@ -53,16 +51,6 @@ func TestSecretKeys_AreReadAtEveryStartAndShownNowhere(t *testing.T) {
 	}
 }
 
-func TestSecretKeys_NilIsNone(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, good, nil)
-	r.folder.write("keys", "some")
-	r.start(t)
-	if got := r.folder.read("keys"); got != "" {
-		t.Errorf("the plugin has the keys %q, want none", got)
-	}
-}
-
 func TestSecretKeys_ThatCannotBeReadRefuseTheStart(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int32
@@ -70,9 +58,7 @@ func TestSecretKeys_ThatCannotBeReadRefuseTheStart(t *testing.T) {
 	r := newRig(t, good, func(c *manager.Config) {
 		c.SecretKeys = func() ([][]byte, error) { calls.Add(1); return nil, failure }
 	})
-	if err := r.Start(); err != nil {
-		t.Fatal(err)
-	}
+	r.begin(t)
 	err := r.WaitReady(limited(t))
 	var refusal *rpc.PermanentError
 	if !errors.As(err, &refusal) || !strings.Contains(err.Error(), "configure: the secret keys cannot be read: "+failure.Error()) {
@@ -101,9 +87,7 @@ func TestSecretKeys_ThatCannotBeReadRefuseSwapNotRestart(t *testing.T) {
 	wantSwapError(t, r.Use(limited(t), "2.0.0"), "configure")
 	r.wantServing(t, "1.0.0")
 
-	killed := r.Status().PID
-	signalProcess(t, killed, syscall.SIGKILL)
-	eventually(t, "a new process", func() bool { s := r.Status(); return s.PID != 0 && s.PID != killed && s.State.Serves() })
+	r.restart(t)
 	r.wantServing(t, "1.0.0")
 	if log := r.log.String(); !strings.Contains(log, "the secret keys cannot be read, those read last are used") ||
 		strings.Contains(log, "refuses the settings") {

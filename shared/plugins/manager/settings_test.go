@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -57,9 +56,7 @@ func TestSettings_KeyThatNoVersionKnowsIsAnErrorInStarts(t *testing.T) {
 	r.folder.write("unknown 1.0.0", typo)
 	r.start(t)
 	r.wantUnknown(t, typo, "")
-	before := r.Status().PID
-	signalProcess(t, before, syscall.SIGKILL)
-	r.awaitRestart(t, before)
+	r.restart(t)
 	r.wantUnknown(t, typo, "")
 	const line = `level=ERROR msg="plugin preflight"`
 	if got := strings.Count(r.log.String(), line); got != 2 || !strings.Contains(r.log.String(), "unknown key: "+typo) {
@@ -79,10 +76,8 @@ func TestSettings_KeyOfAnotherVersionIsAWarning(t *testing.T) {
 	r.use(t, "1.0.0")
 	r.wantUnknown(t, newSetting, "2.0.0")
 	const warning = "settings: mail.notices is ignored: version 2.0.0 knows it, this one does not"
-	steps := r.Status().Swap.Steps
-	i := slices.IndexFunc(steps, func(s manager.SwapStep) bool { return s.Name == "preflight" })
-	if steps[i].Detail != warning {
-		t.Errorf("got the detail %q, want %q", steps[i].Detail, warning)
+	if got := r.detail("preflight"); got != warning {
+		t.Errorf("got the detail %q, want %q", got, warning)
 	}
 	if !strings.Contains(r.log.String(), `level=WARN msg="plugin preflight"`) ||
 		strings.Contains(r.log.String(), `level=ERROR msg="plugin preflight"`) {
@@ -98,24 +93,20 @@ func TestSettings_KeyThatNoVersionKnowsRefusesNoReturn(t *testing.T) {
 		"rollback": func(t *testing.T, r *swapRig) {
 			r.start(t)
 			r.use(t, "2.0.0")
-			if err := r.Rollback(limited(t)); err != nil {
-				t.Fatal(err)
-			}
+			r.rollBack(t)
 		},
 		"rollback by a swap": func(t *testing.T, r *swapRig) {
 			if err := r.catalogue.SaveState(catalogue.State{Active: "2.0.0", LastGood: "1.0.0"}); err != nil {
 				t.Fatal(err)
 			}
 			r.start(t)
-			if err := r.Rollback(limited(t)); err != nil {
-				t.Fatal(err)
-			}
+			r.rollBack(t)
 		},
 		"fall-back": func(t *testing.T, r *swapRig) { r.wantFallBack(t, exitsBefore) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newSwapRig(t, atFirstCrash)
+			r := newSwapRig(t, atSecondCrash)
 			r.folder.write("unknown 1.0.0", typo)
 			back(t, r)
 			r.wantServing(t, "1.0.0")
@@ -131,9 +122,7 @@ func TestTemplates_InvalidOnesRefuseStartAndSwapNotAReturn(t *testing.T) {
 	t.Parallel()
 	r := newSwapRig(t, func(c *manager.Config) { c.Bake = -1 })
 	r.folder.write("mode 1.0.0", failsTemplates)
-	if err := r.Start(); err != nil {
-		t.Fatal(err)
-	}
+	r.begin(t)
 	var refusal *rpc.PermanentError
 	if err := r.WaitReady(limited(t)); !errors.As(err, &refusal) || refusal.Reason != "mail: invalid.txt" {
 		t.Errorf("first start: got %v, want a refusal", err)
@@ -144,12 +133,8 @@ func TestTemplates_InvalidOnesRefuseStartAndSwapNotAReturn(t *testing.T) {
 	eventually(t, "the end of the swap", func() bool { return r.Status().Swap == nil })
 	r.folder.write("mode 1.0.0", failsTemplates)
 	wantSwapError(t, r.Use(limited(t), "1.0.0"), "preflight")
-	if err := r.Rollback(limited(t)); err != nil {
-		t.Fatal(err)
-	}
-	before := r.Status().PID
-	signalProcess(t, before, syscall.SIGKILL)
-	r.awaitRestart(t, before)
+	r.rollBack(t)
+	r.restart(t)
 	r.wantServing(t, "1.0.0")
 
 	r = newSwapRig(t, atFirstCrash)
@@ -170,9 +155,7 @@ func TestFallBack_RefusedVersionDoesNotReplaceTheOther(t *testing.T) {
 			if err := r.catalogue.SaveState(catalogue.State{Active: "2.0.0", LastGood: "1.0.0"}); err != nil {
 				t.Fatal(err)
 			}
-			if err := r.Start(); err != nil {
-				t.Fatal(err)
-			}
+			r.begin(t)
 			eventually(t, "two fall-backs", func() bool { return r.events.count(manager.EventFellBack, "") == 2 })
 			r.wantState(t, catalogue.State{Active: "2.0.0"})
 			r.folder.write("mode 2.0.0", good)
@@ -185,25 +168,4 @@ func TestFallBack_RefusedVersionDoesNotReplaceTheOther(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestAccountURL_IsPassedToEveryProcess(t *testing.T) {
-	t.Parallel()
-	const url = "https://example.com/account"
-	r := newSwapRig(t, func(c *manager.Config) { c.AccountURL = url })
-	want := func(process string) {
-		t.Helper()
-		if got := r.folder.read("account URL"); got != url {
-			t.Errorf("%s has the URL %q, want %q", process, got, url)
-		}
-		r.folder.write("account URL", "")
-	}
-	r.start(t)
-	want("the first process")
-	pid := r.Status().PID
-	signalProcess(t, pid, syscall.SIGKILL)
-	r.awaitRestart(t, pid)
-	want("another process")
-	r.use(t, "2.0.0")
-	want("another version")
 }

@@ -39,14 +39,10 @@ func TestSettle_OnceAtStartAfterBakeAndAtRestart(t *testing.T) {
 		}
 		return n == 1
 	})
-	before := r.Status().PID
-	signalProcess(t, before, syscall.SIGKILL)
-	r.awaitRestart(t, before)
+	r.restart(t)
 	eventually(t, "settle after the restart", func() bool { return r.settled() == 1 })
 	r.use(t, "1.0.0")
-	if err := r.Rollback(limited(t)); err != nil {
-		t.Fatal(err)
-	}
+	r.rollBack(t)
 	r.wantServing(t, "2.0.0")
 	if n := r.settled(); n != 1 {
 		t.Errorf("got %d calls, want one per process", n)
@@ -106,9 +102,7 @@ func TestRollback_RefusedWhenTheOldProcessRefusesTheDatabase(t *testing.T) {
 	}
 	r.wantState(t, catalogue.State{Active: "1.0.0", Baking: "2.0.0"})
 	r.folder.write("preflight 1.0.0", "")
-	if err := r.Rollback(limited(t)); err != nil {
-		t.Fatal(err)
-	}
+	r.rollBack(t)
 	r.wantRolledBack(t, old)
 }
 

@@ -38,26 +38,16 @@ func TestStart_UsesTheCopyOfAnEarlierManager(t *testing.T) {
 func TestStart_BadPluginIsNotServedAndStepIsNamed(t *testing.T) {
 	t.Parallel()
 	for mode, step := range map[string]string{
-		hangsBefore:         "start",
 		exitsConfiguring:    "configure",
 		databaseUnavailable: "preflight",
-		neverHealthy:        "check",
 	} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, mode, func(c *manager.Config) {
-				switch mode {
-				case hangsBefore:
-					c.Limits().StartTimeout = 2 * time.Second
-				case neverHealthy:
-					c.Limits().CheckTimeout = 500 * time.Millisecond
-				}
 				c.Limits().ShutdownTimeout = 500 * time.Millisecond
 				c.Limits().RestartWait = 50 * time.Millisecond
 			})
-			if err := r.Start(); err != nil {
-				t.Fatal(err)
-			}
+			r.begin(t)
 			eventually(t, "a failed start", func() bool { return r.Status().LastError != "" })
 			if text := r.Status().LastError; !strings.HasPrefix(text, "plugin 1.0.0: "+step+": ") {
 				t.Errorf("got error %q, want that it names the step %q", text, step)
@@ -97,9 +87,7 @@ func TestWaitReady_ReturnsPermanentErrorAtOnce(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t, mode, nil)
-			if err := r.Start(); err != nil {
-				t.Fatal(err)
-			}
+			r.begin(t)
 			err := r.WaitReady(limited(t))
 			var refusal *rpc.PermanentError
 			if !errors.As(err, &refusal) || refusal.Reason != want {
@@ -119,9 +107,7 @@ func TestWaitReady_UnreadableSettingsArePermanentError(t *testing.T) {
 	r := newRig(t, good, func(c *manager.Config) {
 		c.Settings = func() ([]byte, error) { return nil, os.ErrPermission }
 	})
-	if err := r.Start(); err != nil {
-		t.Fatal(err)
-	}
+	r.begin(t)
 	var refusal *rpc.PermanentError
 	if err := r.WaitReady(limited(t)); !errors.As(err, &refusal) {
 		t.Errorf("got %v, want a permanent error", err)
@@ -137,41 +123,17 @@ func TestWaitReady_NoActiveVersionIsPermanentError(t *testing.T) {
 		}
 		c.Catalogue = empty
 	})
-	if err := r.Start(); err != nil {
-		t.Fatal(err)
-	}
+	r.begin(t)
 	var refusal *rpc.PermanentError
 	if err := r.WaitReady(limited(t)); !errors.As(err, &refusal) {
 		t.Errorf("got %v, want a permanent error", err)
 	}
 }
 
-func TestWaitReady_TamperedBinaryIsRefused(t *testing.T) {
-	t.Parallel()
-	versions := linkedCatalogue(t)
-	r := newRig(t, good, func(c *manager.Config) { c.Catalogue = versions })
-	entry, err := versions.Find("1.0.0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := entry.Binary()
-	if err := errors.Join(os.Remove(path), os.WriteFile(path, []byte("#!/bin/sh\n"), 0o500)); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.WaitReady(limited(t)); !errors.Is(err, catalogue.ErrTampered) {
-		t.Errorf("got %v, want that the binary was tampered with", err)
-	}
-}
-
 func TestWaitReady_EndsWithContextAndReason(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, databaseUnavailable, nil)
-	if err := r.Start(); err != nil {
-		t.Fatal(err)
-	}
+	r.begin(t)
 	eventually(t, "a failed start", func() bool { return r.Status().LastError != "" })
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

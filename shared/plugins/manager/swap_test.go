@@ -20,26 +20,6 @@ import (
 // other returns the version to swap to next.
 func other(i int) string { return []string{"2.0.0", "1.0.0"}[i%2] }
 
-func TestSwap_UnderLoadFailsNoCall(t *testing.T) {
-	r := newSwapRig(t, nil)
-	r.folder.write("mode", unhurried) // so that calls are under way at each switch
-	r.start(t)
-	const swaps = 2 // a thousand: TestSoakSwaps
-	calls, stop := r.flood(t, 16)
-	for i := range swaps {
-		before := calls.Load()
-		r.use(t, other(i))
-		r.wantServing(t, other(i))
-		eventually(t, "calls after the swap", func() bool { return calls.Load() > before+32 })
-	}
-	if failed := stop(); failed != 0 {
-		t.Errorf("got %d failed calls of %d, want none", failed, calls.Load())
-	}
-	if got := r.Status().Restarts; got != 0 {
-		t.Errorf("got %d restarts, want none", got)
-	}
-}
-
 func TestSwap_LeaksNothing(t *testing.T) {
 	r := newSwapRig(t, func(c *manager.Config) { c.Bake = -1 })
 	r.start(t)
@@ -66,7 +46,6 @@ func TestSwap_BadVersionIsRefusedWithoutFailedCalls(t *testing.T) {
 	r := newSwapRig(t, nil)
 	r.start(t)
 	for _, test := range []struct{ mode, step string }{
-		{wrongCookie, "start"},
 		{garbageLine, "start"},
 		{exitsBefore, "start"},
 		{killedBefore, "start"},

@@ -37,43 +37,6 @@ func userFields(ctx context.Context, host personal.Host) error {
 	return err
 }
 
-func TestCall_CarriesCurrentSchemaRevision(t *testing.T) {
-	host := newFakeHost("1")
-	var seen string
-	service, _ := serveCallback(t, host, func(ctx context.Context, _ personal.Host) error {
-		seen = personal.CallFrom(ctx).SchemaRevision
-		return nil
-	})
-	for _, revision := range []string{"1", "2", "ревизия\n"} {
-		host.use(revision)
-		if _, err := service.Refresh(t.Context(), pair); err != nil {
-			t.Fatal(err)
-		}
-		if seen != revision {
-			t.Errorf("got %q, want %q", seen, revision)
-		}
-	}
-}
-
-func TestUserFields_EachCallAsksTheHost(t *testing.T) {
-	host := newFakeHost("1")
-	_, module := serveCallback(t, host, userFields)
-	for _, revision := range []string{"1", "2", "2"} {
-		host.use(revision)
-		before := host.calls.Load()
-		got, err := module.UserFields(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(*host.schema.Load(), got); diff != "" {
-			t.Errorf("revision %s (-host +module):\n%s", revision, diff)
-		}
-		if calls := host.calls.Load() - before; calls != 1 {
-			t.Errorf("revision %s: got %d calls, want 1", revision, calls)
-		}
-	}
-}
-
 func TestCallbacks_ConvertEveryField(t *testing.T) {
 	host := newFakeHost("1")
 	mails := make(chan personal.Mail, 1)
@@ -130,26 +93,6 @@ func TestCallbacks_CarryTheirCall(t *testing.T) {
 	}
 }
 
-func TestCallbacks_ReturnHostError(t *testing.T) {
-	tests := map[string]struct {
-		err  error
-		code personal.Code
-	}{
-		"error of the contract": {&personal.Error{Code: personal.CodeUnavailable, RetryAfter: time.Minute}, personal.CodeUnavailable},
-		"other error":           {errors.New("disk full"), personal.CodeInternal},
-	}
-	host := newFakeHost("1")
-	_, module := serveCallback(t, host, userFields)
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			host.onMail = func(context.Context, personal.Mail) error { return tt.err }
-			if err := module.SendMail(t.Context(), personal.Mail{}); personal.CodeOf(err) != tt.code {
-				t.Errorf("got %v, want %s", err, tt.code)
-			}
-		})
-	}
-}
-
 func TestSendMail_PermanentRefusalReachesModule(t *testing.T) {
 	host := newFakeHost("1")
 	_, module := serveCallback(t, host, userFields)
@@ -202,12 +145,16 @@ func TestSendMail_FailureReachesModule(t *testing.T) {
 func TestSendMail_OtherErrorsAreNoRefusal(t *testing.T) {
 	host := newFakeHost("1")
 	_, module := serveCallback(t, host, userFields)
-	for _, failure := range []error{errors.New("550 disk full"), personal.NewError(personal.CodeUnavailable, nil), context.DeadlineExceeded} {
+	for failure, code := range map[error]personal.Code{
+		errors.New("550 disk full"): personal.CodeInternal,
+		&personal.Error{Code: personal.CodeUnavailable, RetryAfter: time.Minute}: personal.CodeUnavailable,
+		context.DeadlineExceeded: personal.CodeUnavailable,
+	} {
 		host.onMail = func(context.Context, personal.Mail) error { return failure }
 		err := module.SendMail(t.Context(), personal.Mail{})
 		var refused *personal.MailRefusedError
-		if err == nil || errors.As(err, &refused) {
-			t.Errorf("host returned %v: got %v, want an error that is not a refusal", failure, err)
+		if personal.CodeOf(err) != code || errors.As(err, &refused) {
+			t.Errorf("host returned %v: got %v, want %s and no refusal", failure, err, code)
 		}
 	}
 }

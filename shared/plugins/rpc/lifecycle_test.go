@@ -12,9 +12,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/plugins/rpc"
@@ -23,7 +20,13 @@ import (
 
 func start(t *testing.T, m *module) *rpc.Connection {
 	t.Helper()
-	connection := rpctest.Start(t, builderOf(m), newFakeHost("1"), new(logBuffer).logger())
+	return startBuilt(t, builderOf(m), newFakeHost("1"), new(logBuffer))
+}
+
+// startBuilt starts and configures a plugin.
+func startBuilt(t testing.TB, build rpc.Builder, host personal.Host, log *logBuffer) *rpc.Connection {
+	t.Helper()
+	connection := rpctest.Start(t, build, host, log.logger())
 	if err := connection.Configure(t.Context(), rpc.Configuration{}); err != nil {
 		t.Fatal(err)
 	}
@@ -183,18 +186,6 @@ func TestLifecycle_PanicIsErrorAndProcessSurvives(t *testing.T) {
 	}
 }
 
-func TestService_UnknownMethodIsNotFound(t *testing.T) {
-	connection := start(t, &module{})
-	err := connection.Conn().Invoke(t.Context(), "/personal.v1.PersonalService/Dance", &emptypb.Empty{}, &emptypb.Empty{})
-	if status.Code(err) != codes.Unimplemented {
-		t.Fatalf("got %v, want unimplemented", err)
-	}
-	if _, err := rpc.NewClient(failing{err}, newFakeHost("1")).Profile(t.Context(),
-		pair); personal.CodeOf(err) != personal.CodeNotFound {
-		t.Errorf("got %v, want not_found", err)
-	}
-}
-
 func TestCallbacks_CountsRunningCallbacks(t *testing.T) {
 	host := newFakeHost("1")
 	entered, release := make(chan struct{}), make(chan struct{})
@@ -203,7 +194,6 @@ func TestCallbacks_CountsRunningCallbacks(t *testing.T) {
 		<-release
 		return nil
 	}
-	var connection *rpc.Connection
 	build := func(_ context.Context, _ rpc.Configuration, h personal.Host) (rpc.Module, error) {
 		return &module{step: func(ctx context.Context, name string) error {
 			if name != "Health" {
@@ -212,10 +202,7 @@ func TestCallbacks_CountsRunningCallbacks(t *testing.T) {
 			return h.SendMail(ctx, personal.Mail{})
 		}}, nil
 	}
-	connection = rpctest.Start(t, build, host, new(logBuffer).logger())
-	if err := connection.Configure(t.Context(), rpc.Configuration{}); err != nil {
-		t.Fatal(err)
-	}
+	connection := startBuilt(t, build, host, new(logBuffer))
 	done := make(chan error, 1)
 	go func() {
 		warnings, err := connection.Health(t.Context())
@@ -253,10 +240,7 @@ func TestCutCallbacks_RunningOnesReturnWhatTheHostKnows(t *testing.T) {
 		given <- h
 		return &module{step: func(context.Context, string) error { return nil }}, nil
 	}
-	connection := rpctest.Start(t, build, host, new(logBuffer).logger())
-	if err := connection.Configure(t.Context(), rpc.Configuration{}); err != nil {
-		t.Fatal(err)
-	}
+	connection := startBuilt(t, build, host, new(logBuffer))
 	toHost, done := <-given, make(chan error, 1)
 	go func() { done <- toHost.SendMail(t.Context(), personal.Mail{ID: "slow"}) }()
 	<-entered

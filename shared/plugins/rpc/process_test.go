@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"os/exec"
-	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -22,24 +21,20 @@ import (
 	"github.com/cms-personal/personal/shared/plugins/rpc"
 )
 
-// The test binary is also the plugin, and a host that a test can kill. The plugin
-// reports what it does through a pipe, which closes with the process.
+// The test binary is also the plugin. That reports what it does through a pipe, which closes
+// with the process.
 const (
-	hostEnv     = "PERSONAL_TEST_HOST"
 	behaviorEnv = "PERSONAL_TEST_BEHAVIOR"
 	recordFD    = 4 // the lifeline is 3
 	secret      = "sqlite://hunter2"
 )
 
 func TestMain(m *testing.M) {
-	switch {
-	case rpc.UnderHandshake():
+	if rpc.UnderHandshake() {
 		runPlugin(os.Getenv(behaviorEnv))
-	case os.Getenv(hostEnv) != "":
-		runHost()
-	default:
-		os.Exit(m.Run())
+		return
 	}
+	os.Exit(m.Run())
 }
 
 func runPlugin(behavior string) {
@@ -91,7 +86,7 @@ func selfReport() rpc.PreflightResult {
 	return rpc.PreflightResult{Checks: checks}
 }
 
-// child is a plugin process, or a host with one.
+// child is a plugin process.
 type child struct {
 	client   *plugin.Client
 	lifeline *os.File // the host's end
@@ -204,18 +199,6 @@ func pipe(t *testing.T) (reader, writer *os.File) {
 	return reader, writer
 }
 
-// runHost starts and configures a plugin, prints the result and waits to be killed.
-func runHost() {
-	client, lifeline, connection, err := launch(newFakeHost("1"), new(logBuffer), os.NewFile(3, "record"), os.TempDir(), "", false)
-	if err == nil {
-		err = connection.Configure(context.Background(), rpc.Configuration{})
-	}
-	fmt.Println("host ready:", err == nil)
-	<-connection.Done()
-	runtime.KeepAlive(client)
-	runtime.KeepAlive(lifeline) // a collected file is closed, and the plugin stops
-}
-
 func TestProcess_ServesOverBothBrokers(t *testing.T) {
 	for name, multiplex := range map[string]bool{"a socket per direction": false, "one socket": true} {
 		t.Run(name, func(t *testing.T) {
@@ -251,34 +234,6 @@ func TestProcess_ExposesNoSecrets(t *testing.T) {
 	c.stop()
 	if strings.Contains(c.log.String(), secret) {
 		t.Errorf("got the configuration in the log: %s", c.log)
-	}
-}
-
-func TestLog_LevelsReachTheHost(t *testing.T) {
-	c := configured(t, "")
-	if err := c.Activate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	c.stop()
-	if want := `"level":"WARN","msg":"reported","what":"Activate"`; !strings.Contains(c.log.String(), want) {
-		t.Errorf("got log %s, want %s in it", c.log, want)
-	}
-}
-
-func TestProcess_KillFailsRunningCalls(t *testing.T) {
-	c := configured(t, "")
-	failed := make(chan error, 1)
-	go func() { failed <- c.service.Logout(context.Background(), personal.LogoutRequest{}) }()
-	wantReport(t, c.record, "called")
-	if err := syscall.Kill(c.client.ReattachConfig().Pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-failed; personal.CodeOf(err) != personal.CodeUnavailable {
-		t.Errorf("got %v, want unavailable", err)
-	}
-	<-c.Done()
-	if _, err := c.service.Refresh(t.Context(), pair); personal.CodeOf(err) != personal.CodeUnavailable {
-		t.Errorf("later call: got %v, want unavailable", err)
 	}
 }
 
@@ -333,37 +288,5 @@ func TestLifeline_ClosingStopsProcess(t *testing.T) {
 				t.Errorf("got reports %q, want %q", got, tt.want)
 			}
 		})
-	}
-}
-
-func TestLifeline_KilledHostStopsProcess(t *testing.T) {
-	record, writer := pipe(t)
-	output, hostOutput := pipe(t)
-	host := exec.Command(os.Args[0])
-	host.Env = append(os.Environ(), hostEnv+"=1", "TMPDIR="+socketDir(t))
-	host.ExtraFiles = []*os.File{writer}
-	host.Stdout = hostOutput
-	if err := host.Start(); err != nil {
-		t.Fatal(err)
-	}
-	_, _ = writer.Close(), hostOutput.Close()
-	wantReport(t, output, "host ready: true")
-	if err := host.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = host.Wait()
-	want := []string{"Quiesce", "Close", "served"}
-	if got := (&child{record: record}).reported(t); !slices.Equal(got, want) {
-		t.Errorf("got reports %q, want %q", got, want)
-	}
-}
-
-func TestUnderHandshake_FalseWithoutHost(t *testing.T) {
-	if rpc.UnderHandshake() {
-		t.Error("got true in a test, want false")
-	}
-	t.Setenv(rpc.Handshake().MagicCookieKey, rpc.Handshake().MagicCookieValue)
-	if !rpc.UnderHandshake() {
-		t.Error("got false with the cookie, want true")
 	}
 }

@@ -349,20 +349,6 @@ func TestRemembered_CallEndsWhenNoCallerWaits(t *testing.T) {
 	})
 }
 
-func TestRemembered_TimeoutEndsTheSharedCall(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := &verifyingPlugin{respond: func(ctx context.Context, _ any) error {
-			<-ctx.Done()
-			return ctx.Err()
-		}}
-		began := time.Now()
-		_, err := verifyPage(t.Context(), rpc.NewClient(p, newFakeHost("1")), pair, 3*time.Second)
-		if took := time.Since(began); personal.CodeOf(err) != personal.CodeUnavailable || took != 3*time.Second {
-			t.Errorf("got %v after %v, want unavailable after 3s", err, took)
-		}
-	})
-}
-
 // A caller whose time runs out later than that of the call it waits for asks again, and
 // no longer than for its own time.
 func TestRemembered_LateCallerDoesNotShareATimeout(t *testing.T) {

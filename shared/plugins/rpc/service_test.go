@@ -83,14 +83,7 @@ func serve(t testing.TB, s personal.Service, host personal.Host) *rpc.Client {
 func serveLogged(t testing.TB, s personal.Service, log *logBuffer) personal.Service {
 	t.Helper()
 	host := newFakeHost("1")
-	build := func(context.Context, rpc.Configuration, personal.Host) (rpc.Module, error) {
-		return &module{service: s}, nil
-	}
-	connection := rpctest.Start(t, build, host, log.logger())
-	if err := connection.Configure(t.Context(), rpc.Configuration{}); err != nil {
-		t.Fatal(err)
-	}
-	return rpc.NewClient(connection.Conn(), host)
+	return rpc.NewClient(startBuilt(t, builderOf(&module{service: s}), host, log).Conn(), host)
 }
 
 // operations returns every operation of the contract, by name.
@@ -210,31 +203,6 @@ func TestProfile_ConvertsEveryValueType(t *testing.T) {
 	}
 }
 
-func TestUpdateProfile_ConvertsEveryInputKind(t *testing.T) {
-	sent := map[string]personal.Input{
-		"unset":    {},
-		"text":     personal.Text("a"),
-		"number":   {Kind: personal.InputNumber, Text: "1e3"},
-		"boolean":  {Kind: personal.InputBoolean, Text: "true"},
-		"list":     {Kind: personal.InputList, List: []string{"a", ""}},
-		"empty":    {Kind: personal.InputList},
-		"repeated": {Kind: personal.InputRepeated, List: []string{"a", "b"}},
-		"other":    {Kind: personal.InputOther},
-	}
-	var seen any
-	service := serve(t, personaltest.HandledBy(func(_ context.Context, operation personal.OperationName, request any) (any, error) {
-		seen = request
-		return results[operation], nil
-	}), newFakeHost("1"))
-	request := personal.UpdateProfileRequest{Fields: sent}
-	if _, err := service.UpdateProfile(t.Context(), request); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(any(request), seen); diff != "" {
-		t.Errorf("request (-sent +received):\n%s", diff)
-	}
-}
-
 func TestOperations_ReturnModuleError(t *testing.T) {
 	sent := &personal.Error{
 		Code:        personal.CodeTooManyAttempts,
@@ -351,19 +319,6 @@ func TestCall_CrossesAsMetadata(t *testing.T) {
 				t.Errorf("got %+v, want %+v", seen, tt.want)
 			}
 		})
-	}
-}
-
-func TestCall_DeadlineReachesModule(t *testing.T) {
-	service := serve(t, personaltest.HandledBy(func(ctx context.Context, _ personal.OperationName, _ any) (any, error) {
-		<-ctx.Done()
-		return nil, ctx.Err()
-	}), newFakeHost("1"))
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond) // real time: it is to expire
-	defer cancel()
-	_, err := service.Refresh(ctx, pair)
-	if personal.CodeOf(err) != personal.CodeUnavailable {
-		t.Errorf("got %v, want unavailable", err)
 	}
 }
 

@@ -102,7 +102,7 @@ func (p *tab) usePasskey() {
 	p.navigate(chromedp.Click(`[data-passkey] form button`))
 }
 
-// attempted is an expression that says whether the page has begun to sign in by autofill.
+// attempted is an expression that says whether the page has started a sign-in by autofill.
 const attempted = `performance.getEntriesByType("resource").some((e) => e.name.endsWith("/passkeys/begin") && e.responseEnd > 0) ? "yes" : ""`
 
 func TestPasskeys_FromTheFirstToTheLast(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"log/slog"
-	"strings"
 	"testing"
 
 	"github.com/cms-personal/personal/internal/testkit/testdb"
@@ -20,15 +19,5 @@ func TestModule_RefusesInvalidSecretKeys(t *testing.T) {
 	var permanent *rpc.PermanentError
 	if !errors.As(err, &permanent) || permanent.Reason != "secret keys: secret key 2 has 12 bytes, not 32" {
 		t.Errorf("got %v, want a permanent error with the number of the key", err)
-	}
-}
-
-func TestModule_SealsWithKeysOfTheHost(t *testing.T) {
-	key := bytes.Repeat([]byte("k"), 32)
-	for name, keys := range map[string][][]byte{"one key": {key}, "a host without keys": nil} {
-		m := newNode(t, rpc.Configuration{DatabaseURL: testdb.SQLite(t), SecretKeys: keys})
-		if id := m.keys.Primary(); (id != "") != (keys != nil) || strings.Contains(id, "k") {
-			t.Errorf("%s: got key id %q", name, id)
-		}
 	}
 }

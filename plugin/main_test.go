@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -82,16 +81,6 @@ func TestManifest_NamesChanges(t *testing.T) {
 	}
 	if want := []string{"Profile.name", "Leave mail"}; !slices.Equal(m.Changes, want) || m.Validate() != nil {
 		t.Errorf("got changes %q, %v, want %q", m.Changes, m.Validate(), want)
-	}
-}
-
-func TestMigrate_CanBeRepeated(t *testing.T) {
-	url := "sqlite://" + filepath.Join(t.TempDir(), "personal.db")
-	for range 2 {
-		var out bytes.Buffer
-		if err := run(t.Context(), []string{"migrate", "--database", url}, &out, &out); err != nil {
-			t.Fatal(err)
-		}
 	}
 }
 

@@ -123,7 +123,7 @@ func TestCommands_CarrySecondFactorToAnotherDatabase(t *testing.T) {
 	})
 }
 
-func TestUserRemoveTwoFactor_RemovesItWithEventAndNotice(t *testing.T) {
+func TestUserRemoveTwoFactor_RemovesItWithANotice(t *testing.T) {
 	testdb.Databases(t, func(t *testing.T, url string) {
 		t.Setenv("PERSONAL_DATABASE", url)
 		_, keys := newKeyFile(t)
@@ -135,44 +135,29 @@ func TestUserRemoveTwoFactor_RemovesItWithEventAndNotice(t *testing.T) {
 		}
 		silent := write(t, "silent.toml", "[mail]\nnotices = false\n")
 		for _, test := range []struct {
-			who     string
 			flags   []string
 			notices int
-		}{{"ADA", nil, 1}, {"ada@example.com", []string{"--settings", silent}, 0}, {fmt.Sprint(found.ID), nil, 1}} {
+		}{{nil, 1}, {[]string{"--settings", silent}, 0}} {
 			site.enrol(t)
-			if out, _ := mustCommand(t, "user", "explain", test.who); !strings.Contains(out, "has 10 recovery codes left") ||
+			if out, _ := mustCommand(t, "user", "explain", "ada"); !strings.Contains(out, "has 10 recovery codes left") ||
 				strings.Contains(out, "missing") {
-				t.Errorf("%s: got the explanation %s, want only that a code is needed: the command has no keys", test.who, out)
+				t.Errorf("got the explanation %s, want only that a code is needed: the command has no keys", out)
 			}
 			before := len(site.notices(t, found.ID, "two_factor_off"))
-			out, _ := mustCommand(t, append([]string{"user", "remove-two-factor", test.who}, test.flags...)...)
+			out, _ := mustCommand(t, append([]string{"user", "remove-two-factor", "ada"}, test.flags...)...)
 			want := fmt.Sprintf("The second factor of account %d (\"ada\") and its recovery codes are removed, and all its sessions have ended.\n",
 				found.ID)
 			if out != want {
-				t.Errorf("%s: got %s, want %s", test.who, out, want)
-			}
-			if sessions, err := site.store.Sessions(t.Context(), found.ID, accounts.Lifetimes{}); err != nil || len(sessions) != 0 {
-				t.Errorf("%s: got %d sessions, %v, want none", test.who, len(sessions), err)
+				t.Errorf("%q: got %s, want %s", test.flags, out, want)
 			}
 			if got := len(site.notices(t, found.ID, "two_factor_off")) - before; got != test.notices {
-				t.Errorf("%s: got %d more notices, want %d", test.who, got, test.notices)
-			}
-			page, err := site.service.AuditEntries(t.Context(), personal.AuditEntriesRequest{Type: personal.EventTwoFactorOff, Limit: 1})
-			if err != nil || len(page.Entries) != 1 {
-				t.Fatalf("%s: got %+v, %v, want an audit entry", test.who, page, err)
-			}
-			if e := page.Entries[0]; e.UserID != found.ID || e.Actor != personal.ActorAdministrator || e.ActorName != operatorName() {
-				t.Errorf("%s: got %+v, want an event of the administrator %q", test.who, e, operatorName())
+				t.Errorf("%q: got %d more notices, want %d", test.flags, got, test.notices)
 			}
 			site.wantSignIn(t, "", "")
 		}
 		out, _ := mustCommand(t, "user", "remove-two-factor", "ada")
 		if want := fmt.Sprintf("Account %d (\"ada\") has no second factor. Nothing was changed.\n", found.ID); out != want {
 			t.Errorf("without a second factor: got %s, want %s", out, want)
-		}
-		_, _, err = command(t, "user", "remove-two-factor", "eve")
-		if want := `there is no account with the login, e-mail or id "eve"`; err == nil || err.Error() != want {
-			t.Errorf("an unknown login: got %v, want %s", err, want)
 		}
 	})
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"log/slog"
@@ -126,26 +125,5 @@ func TestAdminToken_EmptyFileIsRefused(t *testing.T) {
 	}
 	if token, err := d.adminToken(); err == nil {
 		t.Errorf("got token %q, want an error", token)
-	}
-}
-
-func TestAnnounce_FileExistsUntilClose(t *testing.T) {
-	d := openTestFolder(t, t.TempDir())
-	if err := d.announce("http://127.0.0.1:4711"); err != nil {
-		t.Fatal(err)
-	}
-	data, err := os.ReadFile(d.path("host.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got address
-	if err := json.Unmarshal(data, &got); err != nil || got != (address{URL: "http://127.0.0.1:4711", PID: os.Getpid()}) {
-		t.Errorf("got host.json %s, %v", data, err)
-	}
-	if err := d.close(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(d.path("host.json")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("host.json after the stop: got %v, want not-exist", err)
 	}
 }

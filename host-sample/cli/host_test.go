@@ -146,14 +146,6 @@ func TestHost_ServesUntilStopped(t *testing.T) {
 	}
 }
 
-func TestHost_SecondOnSameDataFails(t *testing.T) {
-	h := start(t)
-	code, _, stderr := runCommand(t, "serve", "--data", h.data, "--addr", "127.0.0.1:0")
-	if code != 1 || !strings.Contains(stderr, "another host runs on it") {
-		t.Errorf("got exit code %d, standard error %q, want 1 and that another host runs", code, stderr)
-	}
-}
-
 func TestHost_StopWaitsForRunningRequest(t *testing.T) {
 	h := start(t)
 	h.send(http.MethodGet, "/api/v1/personal/fields/", "") // the plugin serves

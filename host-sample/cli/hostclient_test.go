@@ -21,13 +21,6 @@ func TestAdminLink_PrintsLink(t *testing.T) {
 	}
 }
 
-func TestAdminLink_WithoutHostFails(t *testing.T) {
-	code, stdout, stderr := runToEnd(t, "admin-link", "--data", t.TempDir())
-	if code != 1 || stdout != "" || !strings.Contains(stderr, "no host runs on the data folder") {
-		t.Errorf("got exit code %d, standard output %q, standard error %q, want 1 and that no host runs", code, stdout, stderr)
-	}
-}
-
 func TestFindHost_WithoutHostFails(t *testing.T) {
 	stranger := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		t.Errorf("the token was sent to another program: %v", r.Header)

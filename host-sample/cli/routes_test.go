@@ -403,26 +403,6 @@ func TestAdminAPI_ReportWhilePluginIsDown(t *testing.T) {
 	}
 }
 
-func TestAdminAPI_SwapsNeedToken(t *testing.T) {
-	s := startSite(t, signedInService(), "")
-	for _, path := range []string{"/admin/api/plugin/use", "/admin/api/plugin/rollback", "/admin/api/plugin/install"} {
-		if a := s.send(t, http.MethodPost, path, `{"version":"9.9.9"}`); a.StatusCode != http.StatusUnauthorized {
-			t.Errorf("%s without the token: got %s, want 401", path, a.Status)
-		}
-	}
-	a := s.admin(t, http.MethodPost, "/admin/api/plugin/use", `{"version":"9.9.9"}`, "Content-Type", "application/json")
-	if a.StatusCode != http.StatusConflict || !strings.Contains(a.body, `"step":"find"`) ||
-		!strings.Contains(a.body, `"reason":"not installed"`) {
-		t.Errorf("use: got %s %s, want 409 with step and reason", a.Status, a.body)
-	}
-	if a := s.admin(t, http.MethodPost, "/admin/api/plugin/rollback", ""); a.StatusCode != http.StatusServiceUnavailable {
-		t.Errorf("rollback: got %s %s, want 503", a.Status, a.body)
-	}
-	if a := s.admin(t, http.MethodPost, "/admin/api/plugin/install", "x"); a.StatusCode != http.StatusForbidden {
-		t.Errorf("install without keys: got %s %s, want 403", a.Status, a.body)
-	}
-}
-
 func TestReadyz_WarnsOfUntrustedProxy(t *testing.T) {
 	s := startSite(t, signedInService(), "")
 	s.send(t, http.MethodGet, "/healthz", "", "X-Forwarded-For", "203.0.113.9")

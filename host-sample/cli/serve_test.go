@@ -153,12 +153,6 @@ func TestServe_PasswordsOnlyFromEnvironment(t *testing.T) {
 	checked(t, f, "database", "smtp") // URLs without a password may be flags
 }
 
-func TestServe_ZeroBakeIsValid(t *testing.T) {
-	f := defaults(t.TempDir())
-	f.Bake = 0
-	checked(t, f)
-}
-
 func TestServe_AddressOffLoopbackNeedsMailFlag(t *testing.T) {
 	f := defaults(t.TempDir())
 	f.Addr = "0.0.0.0:80"

@@ -346,34 +346,6 @@ func TestWorker_StopFinishesRunningJobs(t *testing.T) {
 	})
 }
 
-func TestWorker_SlowJobsDoNotBlockOthers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := &memory{}
-		const slowJobs = 7
-		for range slowJobs {
-			m.add("mail")
-		}
-		slow := make(chan struct{})
-		var calls atomic.Int32
-		_, stop := run(m, func(context.Context, Job) error {
-			if calls.Add(1) <= slowJobs { // of the eight that may run at once
-				<-slow
-			}
-			return nil
-		})
-		defer stop()
-		defer close(slow)
-		synctest.Wait()
-		for range 5 {
-			m.add("mail")
-		}
-		time.Sleep(10 * time.Second)
-		if m.left() != slowJobs {
-			t.Fatalf("got %d jobs, want the %d slow ones", m.left(), slowJobs)
-		}
-	})
-}
-
 func TestWorker_KindWithoutHandlerIsLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &memory{}

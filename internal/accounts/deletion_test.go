@@ -183,6 +183,11 @@ func TestDelete_ErasureFollowsOnlyWhileTheDeletionStands(t *testing.T) {
 			}
 			wantCode(t, f.undo(t, tokens[name]), personal.CodeInvalidToken)
 		}
+		for _, want := range []personal.EventType{personal.EventDeletionRequested, personal.EventDeletionUndone} {
+			if !slices.ContainsFunc(f.host.Events(), func(e personal.Event) bool { return e.Type == want }) {
+				t.Errorf("got no event %s", want)
+			}
+		}
 	})
 }
 

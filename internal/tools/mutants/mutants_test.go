@@ -1,20 +1,12 @@
 package main
 
-import (
-	"os"
-	"testing"
-)
+import "testing"
 
 func TestMutants_EachHasItsPlaceInTheSource(t *testing.T) {
 	t.Chdir("../../..")
 	work := t.TempDir()
 	for _, m := range mutants {
-		overlay, err := m.plant(work)
-		if err != nil {
-			t.Error(err)
-			continue
-		}
-		if _, err := os.Stat(overlay); err != nil {
+		if _, err := m.plant(work); err != nil {
 			t.Error(err)
 		}
 	}

@@ -137,7 +137,7 @@ func (m mutant) tests() (module string, packages []string) {
 	case folder == "shared/personaloidc":
 		return folder, []string{"."}
 	case folder == "internal/store":
-		return ".", []string{"./internal/store/...", "./internal/accounts"}
+		return ".", []string{"./internal/store", "./internal/accounts"}
 	case strings.HasPrefix(folder, "internal/"), folder == "shared/userfields":
 		return ".", slices.Compact([]string{"./" + folder, "./internal/accounts"})
 	}

@@ -1,5 +1,5 @@
 // Command openapi converts the OpenAPI document from YAML to JSON, and writes the table of its
-// operations to a page: openapi FROM.yaml TO.json PAGE.md. It keeps the order of members, resolves
+// operations to the part "operations" (package page) of a page: openapi FROM.yaml TO.json PAGE.md. It keeps the order of members, resolves
 // anchors and merge keys, and leaves out top-level members named x-…. The list !field-types [] becomes
 // the types of user fields.
 package main
@@ -16,6 +16,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/cms-personal/personal/internal/tools/page"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
@@ -42,15 +43,11 @@ func run(args []string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", args[0], err)
 	}
-	page, err := os.ReadFile(args[2])
+	table, err := newTable(document)
 	if err != nil {
-		return err
+		return fmt.Errorf("%s: %w", args[0], err)
 	}
-	written, err := withTable(string(page), document)
-	if err != nil {
-		return fmt.Errorf("%s: %w", args[2], err)
-	}
-	return errors.Join(os.WriteFile(args[1], converted, 0o644), os.WriteFile(args[2], []byte(written), 0o644))
+	return errors.Join(os.WriteFile(args[1], converted, 0o644), page.Rewrite(args[2], map[string]string{"operations": table}))
 }
 
 func parse(source []byte) (*yaml.Node, error) {

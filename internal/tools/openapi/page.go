@@ -2,33 +2,12 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
-
-// The marks of the block in a page that the table of operations replaces.
-const (
-	blockBegin = "<!-- generated from openapi.yaml: run make generate -->\n"
-	blockEnd   = "<!-- end of what is generated -->\n"
-)
-
-// withTable returns a page whose marked block is the table of the operations of a document.
-func withTable(page string, document *yaml.Node) (string, error) {
-	before, rest, begins := strings.Cut(page, blockBegin)
-	_, after, ends := strings.Cut(rest, blockEnd)
-	if !begins || !ends {
-		return "", errors.New("the page has no marked block for the table of operations")
-	}
-	table, err := newTable(document)
-	if err != nil {
-		return "", err
-	}
-	return before + blockBegin + table + blockEnd + after, nil
-}
 
 // described is the part of a document that the table needs. What is in a list keeps its order.
 type described struct {

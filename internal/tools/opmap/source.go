@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
 	"iter"
+	"maps"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -132,17 +134,9 @@ func (s *source) callers(operation string, further ...string) []string {
 			}
 		}
 	}
-	files := make([]string, 0, len(calls))
-	for file := range calls {
-		files = append(files, file)
-	}
-	slices.SortFunc(files, func(a, b string) int {
-		if calls[a] != calls[b] {
-			return calls[b] - calls[a]
-		}
-		return strings.Compare(a, b)
+	return slices.SortedFunc(maps.Keys(calls), func(a, b string) int {
+		return cmp.Or(calls[b]-calls[a], strings.Compare(a, b))
 	})
-	return files
 }
 
 // types yields the fields of a struct.

@@ -192,6 +192,7 @@ func TestREADME_ProgramServesARegistration(t *testing.T) {
 	page := readFile(t, repository+"/README.md")
 	source := blockOf(t, page, "Embed it", "go")
 	c := startCMS(t, source, nil)
+	post(t, c.url+"/api/v1/personal/register/", "login=anna&email=anna@example.com&password=correct+horse&confirm_password=correct+horse") // the page says: in a browser
 	_, section, _ := strings.Cut(page, "\n## Embed it\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	got := (&tour{url: c.url, dir: c.dir}).play(t, section)
@@ -222,7 +223,7 @@ func TestEmbedding_FullProgramWorks(t *testing.T) {
 	c := startCMS(t, blockOf(t, page, title, "go"),
 		map[string]string{
 			"user-fields.json": blockOf(t, page, title, "json"), "personal.toml": blockOf(t, page, title, "toml"),
-			"layout.html": blockOf(t, page, "Pages in 30 lines", "html"), "main_test.go": blockOf(t, page, "Test your CMS", "go"),
+			"layout.html": blockOf(t, page, "The short program", "html"), "main_test.go": blockOf(t, page, "Test your CMS", "go"),
 		},
 		"ADMIN_TOKEN=0123456789", "SMTP_URL=smtp://127.0.0.1:1025")
 	status, body := post(t, c.url+"/api/v1/personal/register/", registration+"&city=Rome")

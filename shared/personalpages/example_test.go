@@ -5,7 +5,6 @@ import (
 	"log"
 	"net/http"
 
-	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personalhttp"
 	"github.com/cms-personal/personal/shared/personalpages"
 	"github.com/cms-personal/personal/shared/personalweb/ui"
@@ -62,15 +61,14 @@ func Example() {
 }
 
 func orders(w http.ResponseWriter, r *http.Request) {
-	user, _ := personalhttp.UserFrom(r.Context())
 	if r.Method == http.MethodPost {
+		user, _ := personalhttp.UserFrom(r.Context())
 		log.Printf("user %d orders %q", user.ID, r.PostFormValue("item"))
 		http.Redirect(w, r, "/orders", http.StatusSeeOther)
 		return
 	}
 	w.Header().Set("Cache-Control", "no-store") // the page differs by user
-	page := ui.Content{Lang: personal.CallFrom(r.Context()).Locale, Path: r.URL.Path, User: &user}
-	if err := ordersPage.Execute(w, page); err != nil {
+	if err := ordersPage.Execute(w, ui.ContentOf(r)); err != nil {
 		log.Print(err)
 	}
 }

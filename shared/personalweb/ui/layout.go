@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/cms-personal/personal/shared/localtext"
+	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personalhttp"
 	"github.com/cms-personal/personal/shared/personalweb"
 )
@@ -23,6 +25,17 @@ type Content struct {
 	Body  template.HTML      // the page: an element with the class personal
 	User  *personalhttp.User // the visitor; nil if they are not signed in, or it is unknown
 	Path  string             // of the page
+}
+
+// ContentOf returns what the layout needs for a page of the site itself: the language, path and user of
+// the request. The page's own blocks replace title, head and body.
+func ContentOf(r *http.Request) Content {
+	language := personal.CallFrom(r.Context()).Locale
+	c := Content{Lang: language, Dir: localtext.Direction(language), Path: r.URL.Path}
+	if user, ok := personalhttp.UserFrom(r.Context()); ok {
+		c.User = &user
+	}
+	return c
 }
 
 // Layout writes a page in the layout of a site. After an error, visitors get a plain

@@ -50,6 +50,13 @@ func TestTemplateLayout_PutsThePageIntoTheSitesBlocks(t *testing.T) {
 	}
 }
 
+func TestContentOf_IsOfTheRequest(t *testing.T) {
+	r := inLocale(httptest.NewRequest("GET", "/orders?page=2", nil), "ar")
+	if got := ui.ContentOf(r); got.Lang != "ar" || got.Dir != "rtl" || got.Path != "/orders" || got.User != nil {
+		t.Errorf("got %+v, want the language, direction and path of the request, and no user", got)
+	}
+}
+
 func TestLayout_FailureIsAPlainError(t *testing.T) {
 	o := set(t)
 	o.Layout = func(io.Writer, *http.Request, ui.Content) error { return io.ErrUnexpectedEOF }

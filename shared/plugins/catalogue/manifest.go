@@ -53,7 +53,7 @@ type Manifest struct {
 	Settings []string `json:"settings,omitempty"` // the keys and sections of the settings file that it knows
 
 	// What this version answers in another way than the one before, on purpose, see [Catalogue.ChangesBetween]:
-	// "Profile.name", "Leave mail", "FindUsers statements", "rows.accounts", "mail.recovery.de", "command status". At
+	// "Profile.name", "Recover mail", "FindUsers statements", "rows.personal_accounts", "mail.recovery.de", "command status". At
 	// most 200, of up to 100 bytes each.
 	Changes []string `json:"changes,omitempty"`
 }
@@ -101,7 +101,7 @@ func (m Manifest) validateAnywhere() error {
 	for _, change := range m.Changes {
 		if len(change) > maxChange || !validChange.MatchString(change) {
 			return refuse(ErrInvalid, m.Version, fmt.Sprintf(`its manifest declares the change %.*q: want up to %d bytes such as "Profile.name"`+
-				` or "Leave mail"`, maxChange, change, maxChange))
+				` or "Recover mail"`, maxChange, change, maxChange))
 		}
 	}
 	return nil

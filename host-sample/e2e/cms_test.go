@@ -51,7 +51,7 @@ func startCMS(t *testing.T, further ...string) *site {
 	for name, text := range map[string]string{
 		"main.go": strings.NewReplacer(append(further, "127.0.0.1:8080", address, `Plugin: "bin/personal",`, `Plugin: "bin/personal", Settings: settings, Manager: options,`,
 			"\t\"fmt\"\n", "\t\"fmt\"\n\t\"html/template\"\n",
-			"personalpages.Config{}", `personalpages.Config{Layout: template.Must(template.ParseFiles("layout.html"))}`,
+			"personalpages.Config{", `personalpages.Config{Layout: template.Must(template.ParseFiles("layout.html")), `,
 			"\tpages.Handle(\"GET /hello\"", "\tpages.Handle(\"/orders\", account.RequireUser(http.HandlerFunc(orders)))\n\tpages.Handle(\"GET /hello\"",
 		)...).Replace(block("README.md", "go", "package main")),
 		"settings.go": strings.NewReplacer(further...).Replace(settingsSource),

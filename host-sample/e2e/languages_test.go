@@ -74,7 +74,7 @@ func TestLanguages_RightToLeft(t *testing.T) {
 	}
 	s := startCMS(t,
 		`URL: "http://127.0.0.1:8080/account"}`, `URL: "http://127.0.0.1:8080/account", API: personalhttp.Options{Messages: os.DirFS("`+folder+`/messages")}}`,
-		"personalpages.Config{}", `personalpages.Config{Layout: template.Must(template.ParseFiles("layout.html")), Texts: os.DirFS("`+folder+`/texts")}`,
+		"personalpages.Config{", `personalpages.Config{Layout: template.Must(template.ParseFiles("layout.html")), Texts: os.DirFS("`+folder+`/texts"), `,
 	)
 	p := newTab(t, s.url, display{language: "ar"}.onPhone())
 	p.visit("/account/register")

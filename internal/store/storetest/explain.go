@@ -9,6 +9,7 @@ import (
 
 	"github.com/cms-personal/personal/internal/accounts"
 	"github.com/cms-personal/personal/internal/throttle"
+	"github.com/cms-personal/personal/shared/personal"
 )
 
 var explainCases = []testCase{
@@ -38,6 +39,18 @@ var explainCases = []testCase{
 			if n, err := w.RecoveryCodesLeft(t.Context(), id); err != nil || n != want {
 				t.Errorf("got %d, error %v, want %d", n, err, want)
 			}
+		}
+	}},
+	{"the last event of one account and type", func(t *testing.T, w *world) {
+		a, _ := w.createAny()
+		other, _ := w.createAny()
+		for _, e := range []personal.Event{{UserID: a.ID, Type: personal.EventSignedIn}, {UserID: a.ID, Type: personal.EventRecovered}, {UserID: other.ID, Type: personal.EventSignedIn}} {
+			w.pass(time.Minute)
+			e.ID, e.Time = fmt.Sprint("event ", w.number()), w.Now()
+			w.must(w.Enqueue(t.Context(), accounts.NewJob{Kind: "other", AccountID: e.UserID, Event: &e}))
+		}
+		if last, err := w.LastEvent(t.Context(), a.ID, personal.EventSignedIn); err != nil || !last.Equal(w.Now().Add(-2*time.Minute)) {
+			t.Errorf("got %v, error %v, want two minutes ago", last, err)
 		}
 	}},
 	{"waiting requests of a kind, the latest first up to a limit", func(t *testing.T, w *world) {

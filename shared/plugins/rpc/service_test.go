@@ -3,7 +3,6 @@ package rpc_test
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"net/netip"
 	"reflect"
 	"slices"
@@ -13,8 +12,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -491,42 +488,5 @@ func TestSuccessfulCall_IsLoggedAtDebugOnly(t *testing.T) {
 	}
 	if !slices.Equal(levels, []string{"DEBUG"}) {
 		t.Errorf("got lines at the levels %v, want one at debug; the log:\n%s", levels, &log)
-	}
-}
-
-func BenchmarkRefreshOverARealConnection(b *testing.B) {
-	base := personal.WithCall(context.Background(), personal.Call{RequestID: "r", Locale: "en", Agent: "Browser/1",
-		Address: netip.MustParseAddr("192.0.2.1")})
-	for _, traced := range []string{"untraced", "unsampled", "sampled"} {
-		b.Run(traced, func(b *testing.B) {
-			host := newFakeHost("1")
-			build := func(context.Context, rpc.Configuration, personal.Host) (rpc.Module, error) {
-				return &module{service: fixed(nil)}, nil
-			}
-			provider := sdktrace.NewTracerProvider(sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.AlwaysSample())))
-			connection := rpctest.StartTraced(b, build, host, slog.New(slog.DiscardHandler), provider, provider)
-			if err := connection.Configure(b.Context(), rpc.Configuration{}); err != nil {
-				b.Fatal(err)
-			}
-			service := newClient(connection.Conn(), host)
-			var flags trace.TraceFlags
-			if traced == "sampled" {
-				flags = trace.FlagsSampled
-			}
-			remote := trace.ContextWithRemoteSpanContext(base, trace.NewSpanContext(trace.SpanContextConfig{
-				TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}, TraceFlags: flags,
-			}))
-			b.ReportAllocs()
-			for b.Loop() {
-				ctx, span := base, trace.SpanFromContext(base)
-				if traced != "untraced" {
-					ctx, span = provider.Tracer("").Start(remote, "request")
-				}
-				if _, err := service.Refresh(ctx, pair); err != nil {
-					b.Fatal(err)
-				}
-				span.End()
-			}
-		})
 	}
 }

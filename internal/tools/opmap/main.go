@@ -211,8 +211,8 @@ func (m *sources) row(o personal.Operation) ([]string, error) {
 	return []string{message, method.file, list(store), strings.Join(pages, ", "), list(mails), list(settings), test}, nil
 }
 
-// test returns the file of the contract suite that has the function test, followed by the operation or by its last
-// words, and calls it; else the one that calls it most.
+// test returns the file of the contract suite that calls the operation and has the function test, followed by the
+// operation or by its last words, or one that ends with its name; else the one that calls it most.
 func (m *sources) test(operation string) (string, error) {
 	files := m.suite.callers(operation)
 	if len(files) == 0 {
@@ -221,6 +221,13 @@ func (m *sources) test(operation string) (string, error) {
 	for at, letter := range operation {
 		for _, f := range m.suite.functions["test"+operation[at:]] {
 			if unicode.IsUpper(letter) && slices.Contains(files, f.file) {
+				return f.file, nil
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.suite.functions)) {
+		for _, f := range m.suite.functions[name] {
+			if strings.HasPrefix(name, "test") && strings.HasSuffix(name, operation) && slices.Contains(files, f.file) {
 				return f.file, nil
 			}
 		}

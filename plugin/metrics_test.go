@@ -1,12 +1,9 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
-	"net/http/httptest"
 	"path/filepath"
 	"reflect"
 	"strconv"
@@ -15,17 +12,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/internal/password"
 	"github.com/cms-personal/personal/internal/store"
 	"github.com/cms-personal/personal/internal/throttle"
-	"github.com/cms-personal/personal/shared/personal/personaltest"
-	"github.com/cms-personal/personal/shared/plugins/manager"
-	"github.com/cms-personal/personal/shared/plugins/metrics"
 	"github.com/cms-personal/personal/shared/plugins/rpc"
-	"github.com/cms-personal/personal/shared/plugins/rpc/rpctest"
 )
 
 func TestMeasurements_CountingAllocatesNothing(t *testing.T) {
@@ -160,58 +152,4 @@ func TestModule_CountsJobsOnceInAWhile(t *testing.T) {
 	if third := queries(); third != first+1 {
 		t.Errorf("got %d queries later, want %d", third, first+1)
 	}
-}
-
-// BenchmarkMetrics reads the metrics of a plugin that has run every operation and every
-// kind of job: by the RPC alone, and as a host does for /metrics.
-func BenchmarkMetrics(b *testing.B) {
-	measured := newMeasurements()
-	for _, operation := range rpc.MethodNames() {
-		measured.operation(operation, rpc.OutcomeOK, time.Millisecond)
-	}
-	for _, kind := range jobKinds {
-		measured.job(kind, outbox.Done, time.Millisecond)
-	}
-	for _, operation := range []store.Operation{store.Query, store.Statement, store.Transaction, store.FindSession, store.WriteSession} {
-		measured.ObserveStore(operation, time.Millisecond)
-		measured.ObserveBatch(operation, 1)
-	}
-	connection := rpctest.Start(b, builder(measured, slog.New(slog.DiscardHandler), nil), &personaltest.Host{},
-		slog.New(slog.DiscardHandler))
-	configuration := rpc.Configuration{DatabaseURL: "sqlite://" + filepath.Join(b.TempDir(), "personal.db")}
-	if err := errors.Join(connection.Configure(b.Context(), configuration), connection.Migrate(b.Context(), 0)); err != nil {
-		b.Fatal(err)
-	}
-	b.Run("RPC", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			text, err := connection.Metrics(b.Context())
-			if err != nil {
-				b.Fatal(err)
-			}
-			b.SetBytes(int64(len(text)))
-		}
-	})
-	b.Run("host", func(b *testing.B) {
-		b.ReportAllocs()
-		handler := promhttp.HandlerFor(metrics.Gatherer{Manager: scraped{connection}}, promhttp.HandlerOpts{})
-		for b.Loop() {
-			w := httptest.NewRecorder()
-			handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
-			if w.Code != http.StatusOK {
-				b.Fatal(w.Code)
-			}
-		}
-	})
-}
-
-// scraped is a manager with one process.
-type scraped struct{ *rpc.Connection }
-
-func (s scraped) Metrics(ctx context.Context) []manager.Metrics {
-	text, err := s.Connection.Metrics(ctx)
-	if err != nil {
-		return nil
-	}
-	return []manager.Metrics{{Process: 1, Text: text}}
 }

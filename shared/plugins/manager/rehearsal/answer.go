@@ -72,7 +72,7 @@ func (a Answer) set(path string, v any) {
 			text = fmt.Sprint(v)
 		}
 		switch {
-		case v == nil || slices.Contains(unset, text):
+		case v == nil || text == "" || slices.Contains(unset, text) && !userField.MatchString(path):
 		case isText:
 			a[path] = text
 		default: // it is no text of the same signs
@@ -82,7 +82,7 @@ func (a Answer) set(path string, v any) {
 }
 
 // unset are the texts of values that are not set.
-var unset = []string{"", "0", "false", "0001-01-01T00:00:00Z"}
+var unset = []string{"0", "false", "0001-01-01T00:00:00Z"}
 
 // element names an element of a list: user fields by their names, others by their places.
 func element(i int, v any) string {

@@ -26,6 +26,10 @@ type command struct {
 
 var commands = []command{
 	{"user show", []string{"user", "show", "nobody"}, true},
+	{"user list", []string{"user", "list"}, true},
+	{"export user", []string{"export", "--user", "full1"}, true},
+	{"user disable", []string{"user", "disable", "full1"}, true},
+	{"revoke-all", []string{"revoke-all"}, true},
 	{"status", []string{"status"}, true},
 	{"export", []string{"export"}, true},
 	{"mail preview", []string{"mail", "preview", "--all"}, false},
@@ -111,11 +115,11 @@ func sections(text string) map[string]string {
 	return all
 }
 
-// importUsers fills the database of the first act with users of every stored format of hash.
-func (c *Config) importUsers(ctx context.Context, v Version, database string, s *story) error {
-	in := func(name string) string { return filepath.Join(c.Dir, name) }
+// importUsers stores users in a database, and makes its schema if it is new.
+func (c *Config) importUsers(ctx context.Context, v Version, database string, s *story, users []byte) error {
+	in := func(name string) string { return database + "." + name }
 	for name, data := range map[string][]byte{
-		"users.ndjson": importedUsers(s), "fields.json": importedFields(s),
+		"users.ndjson": users, "fields.json": importedFields(s),
 		"costs.toml": []byte("[password]\nmemory_kib = 8\ntime = 1\n"), // the lowest
 	} {
 		if err := os.WriteFile(in(name), data, 0o600); err != nil {

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"maps"
 	"time"
 )
 
@@ -81,17 +82,7 @@ var names = []string{
 func importedUsers(s *story) []byte {
 	var lines []byte
 	add := func(login, password, hash string, more map[string]any) {
-		u := s.add(login)
-		u.password = password
-		row := map[string]any{
-			"login": u.login, "email": u.email, "email_verified": true, "name": names[len(s.users)%len(names)], "password_hash": hash,
-			"created": "2020-01-02T03:04:05Z", "updated": "2021-01-02T03:04:05Z", "locale": "ru,en", "city": "Riga", "a_tags": []string{"x", "y"},
-		}
-		for column, value := range more {
-			row[column] = value
-		}
-		line, _ := json.Marshal(row) // it cannot fail
-		lines = append(append(lines, line...), '\n')
+		lines = append(lines, importedUser(s, login, password, hash, more)...)
 	}
 	for _, h := range hashes {
 		add(h.login, h.password, h.hash, map[string]any{"password_salt": h.salt, "hash_form": h.form})
@@ -108,8 +99,7 @@ func importedUsers(s *story) []byte {
 	}
 	add("full", "password", argon2id, all)
 	for i, login := range people {
-		password := "Geheim-" + login + "-7391"
-		sum := sha256.Sum256([]byte(password))
+		password, sum := weak(login)
 		more := map[string]any{
 			"hash_form": "sha256(p)", "locale": []string{"en", "ru"}[i%2], "created": time.Date(2020, 1, 3+i, 3, 4, 5, 0, time.UTC),
 			"rating": i % 5, "kind": []string{"reader", "writer"}[i%2], "a_boolean": i%3 == 0,
@@ -117,7 +107,39 @@ func importedUsers(s *story) []byte {
 		if i%4 == 0 {
 			more["city"] = nil
 		}
-		add(login, password, hex.EncodeToString(sum[:]), more)
+		add(login, password, sum, more)
+	}
+	return lines
+}
+
+// importedUser returns a line of the file of an import, and more columns.
+func importedUser(s *story, login, password, hash string, more map[string]any) []byte {
+	u := s.add(login)
+	u.password = password
+	row := map[string]any{
+		"login": u.login, "email": u.email, "email_verified": true, "name": names[len(s.users)%len(names)], "password_hash": hash,
+		"created": "2020-01-02T03:04:05Z", "updated": "2021-01-02T03:04:05Z", "locale": "ru,en", "city": "Riga", "a_tags": []string{"x", "y"},
+	}
+	maps.Copy(row, more)
+	line, _ := json.Marshal(row) // it cannot fail
+	return append(line, '\n')
+}
+
+// weak returns a password and its weak hash.
+func weak(login string) (password, hash string) {
+	password = "Geheim-" + login + "-7391"
+	sum := sha256.Sum256([]byte(password))
+	return password, hex.EncodeToString(sum[:])
+}
+
+// wrapped are users whom a version imports itself, before the second act, in which it wraps their hashes. The
+// first one signs in then.
+var wrapped = []string{"wrapped1", "wrapped2"}
+
+func wrappedUsers(s *story) (lines []byte) {
+	for _, login := range wrapped {
+		password, hash := weak(login)
+		lines = append(lines, importedUser(s, login, password, hash, map[string]any{"hash_form": "sha256(p)"})...)
 	}
 	return lines
 }

@@ -49,6 +49,7 @@ type player struct {
 	stage   *stage
 	output  *output
 
+	serves    bool   // it is no scratch process: it works by itself, by the real clock
 	check     string // the scene
 	quiet     bool   // see quietly
 	lines     []line
@@ -63,7 +64,7 @@ type ended struct{}
 // play starts a version on a database file, plays scenes to it, and stops it. The result has all that
 // was played until the process failed.
 func (c *Config) play(ctx context.Context, v Version, database string, s *story, scenes []scene) *player {
-	p := &player{story: s, stage: &stage{schema: s.schema}, output: &output{}}
+	p := &player{story: s, stage: &stage{schema: s.schema, came: make(chan struct{}, 1)}, output: &output{}, serves: scenes[0].name == actServe[0].name}
 	var stop context.CancelFunc
 	p.ctx, stop = context.WithCancel(ctx)
 	defer stop()
@@ -83,7 +84,9 @@ func (c *Config) play(ctx context.Context, v Version, database string, s *story,
 		p.check = scene.name
 		p.protect(func() {
 			scene.do(p)
-			p.pass(0)
+			if !p.serves {
+				p.pass(0)
+			}
 		})
 	}
 	return p
@@ -133,10 +136,11 @@ func (p *player) start(c *Config, v Version, database string) {
 		return err
 	})
 	step("configure", func(ctx context.Context) error {
-		return p.process.Configure(ctx, rpc.Configuration{
-			DatabaseURL: "sqlite://" + database, Settings: c.Settings, SecretKeys: [][]byte{p.key}, AccountURL: c.AccountURL,
-			Scratch: &rpc.Scratch{Now: p.now},
-		})
+		configuration := rpc.Configuration{DatabaseURL: "sqlite://" + database, Settings: c.Settings, SecretKeys: p.keys, AccountURL: c.AccountURL}
+		if !p.serves {
+			configuration.Scratch = &rpc.Scratch{Now: p.now}
+		}
+		return p.process.Configure(ctx, configuration)
 	})
 	began, starved := time.Now(), p.process.Starved()
 	step("migrate", func(ctx context.Context) error { return p.process.Migrate(ctx, 0) })
@@ -147,7 +151,9 @@ func (p *player) start(c *Config, v Version, database string) {
 	step("activate", p.process.Activate)
 	step("settle", p.process.Settle)
 	p.client = rpc.NewClient(p.process.Conn(), p.stage)
-	p.pass(0)
+	if !p.serves {
+		p.pass(0)
+	}
 }
 
 // pass moves the clock, and lets the process work.
@@ -305,7 +311,7 @@ func (p *player) by(u *user, operation personal.OperationName) context.Context {
 	call := personal.Call{RequestID: requestPrefix + string(operation), Locale: "en", Administrator: "rehearsal"}
 	if u != nil {
 		call.Administrator, call.Locale, call.Languages = "", u.language, u.language
-		call.Address, call.Agent = u.address, "rehearsal"
+		call.Address, call.Agent, call.Shared, call.Poll = u.address, "rehearsal", u.shared, u.poll
 		if u.away > 0 {
 			call.Address = addressOf(u.away)
 		}
@@ -315,8 +321,11 @@ func (p *player) by(u *user, operation personal.OperationName) context.Context {
 
 const requestPrefix = "rehearsal "
 
-// addressOf returns an address in its own network, in a range that no client has (RFC 3849).
+// addressOf returns an address in its own network, in ranges that no client has (RFC 3849; RFC 1918).
 func addressOf(n int) netip.Addr {
+	if n%2 == 1 {
+		return netip.AddrFrom4([4]byte{10, byte(n >> 8), byte(n), 1})
+	}
 	return netip.AddrFrom16([16]byte{0: 0x20, 1: 0x01, 2: 0x0d, 3: 0xb8, 4: byte(n >> 8), 5: byte(n), 15: 1})
 }
 

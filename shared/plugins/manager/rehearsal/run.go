@@ -68,13 +68,14 @@ func Run(ctx context.Context, c Config) (Result, error) {
 	var playing sync.WaitGroup
 	defer playing.Wait()
 	defer stop()
-	var loaded *player // beside act 1, when the machine has little to do
+	var loaded, served *player // beside act 1, when the machine has little to do
 	playing.Go(func() {
 		loaded = c.play(ctx, c.New, filepath.Join(c.Dir, "load.db"), newStory(time.Now(), c.Settings), actLoad)
+		served = c.play(ctx, c.New, filepath.Join(c.Dir, "serve.db"), newStory(time.Now(), c.Settings), actServe)
 	})
 	begin := newStory(time.Now(), c.Settings)
 	base := filepath.Join(c.Dir, "act1.db")
-	if err := c.importUsers(ctx, *old, base, begin); err != nil {
+	if err := c.importUsers(ctx, *old, base, begin, importedUsers(begin)); err != nil { // of every stored format of hash
 		return Result{}, err
 	}
 	first := c.play(ctx, *old, base, begin, actOne)
@@ -84,6 +85,7 @@ func Run(ctx context.Context, c Config) (Result, error) {
 		}
 		return c.result(newComparison(), first), nil
 	}
+	begin.keys = append([][]byte{randomKey()}, begin.keys...) // what is sealed is sealed anew
 	names := [2]string{"old", "new"}
 	var acts [2][2]*player
 	var copies [2]error
@@ -94,7 +96,15 @@ func Run(ctx context.Context, c Config) (Result, error) {
 			if copies[i] = copyDatabase(base, database); copies[i] != nil {
 				return
 			}
-			second := c.play(ctx, version, database, begin.clone(), actTwo)
+			told := begin.clone()
+			second := &player{story: told}
+			acts[i][0] = second
+			if err := c.importUsers(ctx, version, database, told, wrappedUsers(told)); err != nil {
+				second.check = "import"
+				second.note("", "import", err.Error())
+				return
+			}
+			second = c.play(ctx, version, database, told, actTwo)
 			acts[i][0] = second
 			defer func() { commands[i] = c.runCommands(ctx, version, database) }()
 			if len(second.failures) > 0 {
@@ -119,7 +129,7 @@ func Run(ctx context.Context, c Config) (Result, error) {
 	if commands[0] != nil && commands[1] != nil {
 		compared.commands(commands[0], commands[1])
 	}
-	return c.result(compared, acts[1][0], acts[1][1], loaded), nil
+	return c.result(compared, acts[1][0], acts[1][1], loaded, served), nil
 }
 
 // result makes the checks of what was compared, and of the failures of players.

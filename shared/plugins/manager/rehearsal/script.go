@@ -28,3 +28,6 @@ var actThree = []scene{
 }
 
 var actLoad = []scene{{"load", load}}
+
+// actServe is played to a process that is no scratch process.
+var actServe = []scene{{"serve", serve}}

@@ -227,6 +227,12 @@ func verification(p *player) {
 		p.send(vlad, confirm(vlad, p.token(vlad.email)))
 	})
 	p.enter(vera, vlad)
+	for i := range 4 { // one mailbox, one network
+		u := p.add(fmt.Sprint("tag", i))
+		u.email = fmt.Sprintf("box+%d@script.invalid", i)
+		copied := *vlad
+		p.do(&copied, personal.OpRegister, u.registration())
+	}
 	last := p.join("last")
 	since = p.now
 	seen := func() {

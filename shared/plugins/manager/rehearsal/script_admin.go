@@ -67,6 +67,7 @@ func updateUser(p *player) {
 	p.send(nil, set{UserID: uma.id}, personal.ExplainRequest{Login: uma.login})
 	p.send(nil, set{UserID: uma.id, Email: uma.email}, personal.CreateUserRequest{Login: "uma.mail@script.invalid", Email: "uma.mail@script.invalid"})
 	p.do(nil, personal.OpUser, uma.id)
+	p.send(nil, personal.FindUsersRequest{Search: "ума"}, personal.FindUsersRequest{Search: "uma.new"}) // found by what is stored now
 }
 
 // access takes access from users, and gives it back.

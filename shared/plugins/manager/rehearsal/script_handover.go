@@ -15,7 +15,7 @@ var errRefused = errors.New("the host of the script accepts nothing now")
 // handedOver are the logins of users of whom something waits at the end of an act.
 func handedOver(act int) string {
 	var logins strings.Builder
-	for _, name := range strings.Fields("full pend reco mail undo gone off lim job") {
+	for _, name := range strings.Fields("full pend reco mail undo gone off lim job erased moved") {
 		fmt.Fprintf(&logins, "%s%d ", name, act)
 	}
 	return logins.String()
@@ -27,7 +27,7 @@ func handOver(act int) func(p *player) {
 		who := func(name string) *user { return p.users[fmt.Sprint(name, act)] }
 		full, pend, reco, mail, undo, gone, lim, job := who("full"), who("pend"), who("reco"), who("mail"), who("undo"), who("gone"), who("lim"), who("job")
 		p.outfit(full)
-		p.enter(pend, reco, mail, undo, gone, who("off"), lim, job)
+		p.enter(pend, reco, mail, undo, gone, who("off"), lim, job, who("erased"), who("moved"))
 		for range 2 {
 			next := ask[personal.Credentials](p, full, personal.OpRefresh, full.in)
 			full.former, full.in = append(full.former, full.in), next
@@ -55,6 +55,8 @@ func handOver(act int) func(p *player) {
 		p.stage.refuse(errRefused)
 		p.send(job, personal.RecoverRequest{Email: job.email}, personal.LogoutRequest{Credentials: job.in})
 		p.do(nil, personal.OpDeleteUser, job.id+1<<30)
+		p.do(nil, personal.OpDeleteUser, who("erased").id)
+		p.send(nil, personal.SetEmailRequest{UserID: who("moved").id, Email: "moved.new" + who("moved").email})
 	}
 }
 
@@ -99,7 +101,7 @@ func takeOver(act int) func(p *player) {
 // vanish removes user fields from the host's schema, and writes values of others.
 func vanish(p *player) {
 	gone := p.schema
-	gone.Revision, gone.Fields = "script 2", nil
+	gone.Revision, gone.Fields = "script 3", nil
 	for _, f := range p.schema.Fields {
 		if f.Name != "a_text" && f.Name != "kind" {
 			gone.Fields = append(gone.Fields, f)

@@ -61,6 +61,13 @@ func comers(p *player) {
 	p.send(nil, end{Identity: igor.identity, ProviderSession: "first"})
 	p.do(igor, personal.OpProfile, igor.in)
 	p.signIn(igor)
+	igor.in = ask[personal.SignedIn](p, igor, personal.OpSignIn, personal.SignInRequest{Identity: igor.identity, Method: "oidc", ProviderSession: "third"}).Credentials
+	p.send(nil, end{Identity: igor.identity}) // all of it
+	p.do(igor, personal.OpProfile, igor.in)
+	ines := p.add("ines")
+	in = ask[personal.SignedIn](p, ines, personal.OpRegisterIdentity, request(ines, true))
+	p.send(ines, personal.DeleteRequest{Credentials: in.Credentials}, personal.DeleteRequest{Credentials: in.Credentials, Proof: in.Proof.Proof})
+	p.do(ines, personal.OpProfile, in.Credentials)
 }
 
 // mailedCodes sign users in, where the site has them, and prove who users are that have no password.

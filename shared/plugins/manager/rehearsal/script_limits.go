@@ -85,6 +85,9 @@ func limits(p *player) {
 	p.burst("recover", personal.OpRecover, same(by(7000), personal.RecoverRequest{Login: "nobody"}))
 	p.do(by(7000), personal.OpResendVerification, personal.ResendVerificationRequest{Login: "nobody"})
 	p.do(by(7001), personal.OpRecover, personal.RecoverRequest{Login: "nobody"})
+	proxy := by(7002)
+	proxy.shared = true
+	p.repeat(personal.OpRecover, same(proxy, personal.RecoverRequest{Login: "nobody"}))
 	stranger := by(7100)
 	p.many(20, 1, 0, stranger, personal.OpRecover, func(int) any { // all wait
 		stranger.away++
@@ -139,13 +142,18 @@ func windows(p *player) {
 	for i := range sessions { // all are used now
 		use(i)
 	}
-	p.pass(idle - time.Second)
+	p.pass(idle / 2)
+	u.poll = true
+	use(3) // which keeps no session
+	u.poll = false
+	p.pass(idle - idle/2 - time.Second)
 	use(0)
 	p.do(u, personal.OpSessions, at(sessions, 0))
 	p.pass(slack)
 	use(1)
 	p.wait(2 * time.Second)
 	use(2)
+	use(3)
 	p.do(nil, personal.OpUserSessions, u.id)
 	p.signIn(u)
 	p.quietly(func() {

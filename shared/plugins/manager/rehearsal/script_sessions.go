@@ -16,7 +16,13 @@ var valid = map[string]personal.Input{
 	"a_text": personal.Text("Cafe\u0301  <b>&amp; 'x'"), "a_long_text": personal.Text("one\r\ntwo\n\n three"), "a_integer": number("-9007199254740991"),
 	"a_number": personal.Text("1e-3"), "a_boolean": {Kind: personal.InputBoolean, Text: "true"}, "a_date": personal.Text("2000-02-29"),
 	"a_datetime": personal.Text("2001-02-03T04:05:06.5+03:00"), "a_file": personal.Text("pictures/a 1.png"), "a_link": personal.Text("article-1"),
-	"a_link_set": list("2", "1"), "a_tags": list("ф", "a b"),
+	"a_link_set": list("2", "1"), "a_tags": list("ф", "a b"), "motto": personal.Text(strings.Repeat("ф", 12)),
+}
+
+// others are other forms of valid values.
+var others = []map[string]personal.Input{
+	{"a_boolean": personal.Text("on"), "a_file": personal.Text("https://x.invalid/a.png"), "a_tags": {Kind: personal.InputRepeated, List: []string{"b", "a"}}, "a_integer": number("0")},
+	{"a_boolean": {Kind: personal.InputBoolean, Text: "false"}, "a_file": personal.Text("http://x.invalid/"), "a_link_set": {Kind: personal.InputRepeated, List: []string{"1"}}},
 }
 
 // invalid has values that fields refuse.
@@ -26,13 +32,13 @@ var invalid = []map[string]personal.Input{
 		"a_text": personal.Text(strings.Repeat("ф", 1001)), "a_long_text": {Kind: personal.InputOther}, "a_integer": number("9007199254740992"),
 		"a_number": personal.Text("1,5"), "a_boolean": personal.Text("maybe"), "a_date": personal.Text("2001-02-29"),
 		"a_datetime": personal.Text("2001-02-03"), "a_file": personal.Text("javascript:alert(1)"), "a_link": personal.Text(strings.Repeat("1", 256)),
-		"a_link_set": list("1", ""), "a_tags": list(strings.Repeat("x", 256)),
+		"a_link_set": list("1", ""), "a_tags": list(strings.Repeat("x", 256)), "motto": personal.Text(strings.Repeat("ф", 13)),
 	},
 	{
 		"name": personal.Text(strings.Repeat("n", 256)), "age": number("-1"), "a_text": list("a"), "a_integer": number("1.5"), "a_number": personal.Text("NaN"),
 		"a_boolean": number("2"), "a_date": personal.Text("01.02.2003"), "a_file": personal.Text("../a"), "a_tags": personal.Text("a"), "a_link_set": list("1", "1"),
 	},
-	{"rating": number("1")}, {"level": number("9")}, {"unknown": personal.Text("x")}, {strings.Repeat("u", 65): personal.Text("x")},
+	{"name": personal.Text("a\u202eb"), "motto": personal.Text("a\u2066b")}, {"rating": number("1")}, {"level": number("9")}, {"unknown": personal.Text("x")}, {strings.Repeat("u", 65): personal.Text("x")},
 }
 
 func number(text string) personal.Input {
@@ -143,7 +149,7 @@ func registering(p *player) {
 		words = append(words, strings.Repeat(word, 1+features.PasswordMinLength/len(word))+"84027")
 	}
 	for _, password := range append(words, "", "passwor", strings.Repeat("x", features.PasswordMinLength-1), strings.Repeat("x", features.PasswordMaxBytes+1),
-		"password1", "registered@script.invalid", "a\x00bcdefghijklm") {
+		"password1", "PassWord1", "registered@script.invalid", "a\x00bcdefghijklm") {
 		try(func(r *personal.RegisterRequest) { r.Password, r.ConfirmPassword = password, password })
 	}
 	try(func(r *personal.RegisterRequest) { r.ConfirmPassword = "another" })
@@ -155,17 +161,17 @@ func registering(p *player) {
 	p.do(nil, personal.OpUser, u.id)
 	for i, login := range []string{"Jürgen_ß", "юрий_ё", "Ελένη_ς", "李小龙", "やまだ_が", "김철수", "محمد", "דוד_כהן", "สมชาย", "अमित", "ქეთი", "Անի"} {
 		u := p.add(login)
-		u.email = "script" + string(rune('a'+i)) + "@script.invalid"
+		u.email = "scr.ipt-" + string(rune('a'+i)) + "_1@sub-domain.script.invalid"
 		u.password = "Пароль " + login + " 73"
 		p.do(u, personal.OpRegister, u.registration())
 		p.do(u, personal.OpConfirmEmail, personal.ConfirmEmailRequest{Token: p.token(u.email), Login: u.login})
-		p.do(u, personal.OpAuthorize, personal.AuthorizeRequest{Login: " \u200b" + strings.ToUpper(login) + "\u00a0", Password: u.password})
+		p.do(u, personal.OpAuthorize, personal.AuthorizeRequest{Login: []string{" \u200b" + strings.ToUpper(login) + "\u00a0", u.email}[i%2], Password: u.password})
 	}
 }
 
 // signingIn signs in with every stored hash: wrong, right, and again after it was replaced.
 func signingIn(p *player) {
-	for i, login := range append(hashed(), "passwordless", "unverified", "disabled", "leaving", "mailless", "full", "fields", "nobody") {
+	for i, login := range append(hashed(), wrapped[0], "passwordless", "unverified", "disabled", "leaving", "mailless", "full", "fields", "nobody") {
 		u := p.users[login]
 		if u == nil {
 			u = &user{login: login, password: "password", email: "nobody@script.invalid", address: addressOf(999)}
@@ -181,14 +187,16 @@ func signingIn(p *player) {
 	u := p.users["fields"]
 	for _, r := range []personal.AuthorizeRequest{
 		{}, {Login: u.login}, {Password: u.password}, {Login: "fiеlds", Password: u.password}, {Login: u.login, Password: strings.ToUpper(u.password)},
-		{Login: u.login, Password: u.password + " "}, {Login: "full@script.invalid", Password: u.password}, {Login: "ＦＩＥＬＤＳ", Password: u.password},
+		{Login: u.login, Password: u.password + " "}, {Login: u.password, Password: "x"}, {Login: "full@script.invalid", Password: u.password}, {Login: "ＦＩＥＬＤＳ", Password: u.password},
 	} {
 		p.do(u, personal.OpAuthorize, r)
 	}
 }
 
 // signingInAgain uses what a version has stored in place of the hashes.
-func signingInAgain(p *player) { p.signInAll(append(hashed(), "registered", "full", "юрий_ё")) }
+func signingInAgain(p *player) {
+	p.signInAll(append(hashed(), append(wrapped, "registered", "full", "юрий_ё")...))
+}
 
 // leavingSessions opens the sessions that the next act uses.
 func leavingSessions(p *player) { p.signInAll(usersOfSessions) }
@@ -277,6 +285,10 @@ func fields(p *player) {
 		update(map[string]personal.Input{f.Name: {}})
 		update(map[string]personal.Input{f.Name: p.settableFields()[f.Name]})
 	}
+	for _, fields := range others {
+		update(fields)
+	}
+	p.do(u, personal.OpProfile, u.in)
 	p.pass(p.durations["throttle.session_writes.every"] * 60)
 	for _, fields := range invalid {
 		update(fields)
@@ -344,6 +356,12 @@ func devices(p *player) {
 	u.away = 0
 	p.signIn(u)
 	p.do(nil, personal.OpUserSessions, witness.id)
+	for range 22 { // more addresses than are kept
+		p.enter(u)
+		p.pass(time.Minute)
+	}
+	p.signIn(u) // at the last one
+	u.away = 0
 }
 
 // at returns an element of a list, zero if it has none there.

@@ -11,17 +11,26 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
-// stage is the host of a scratch process. It accepts every mail and event, unless it refuses them.
+// stage is the host of a scratch process. It accepts every mail, event and erasure, unless it refuses them.
 type stage struct {
 	mu      sync.Mutex
 	schema  personal.Schema
-	refusal error // of all mails and events; nil: none
+	refusal error // of all mails, events and erasures; nil: none
 	mails   []personal.Mail
 	events  []personal.Event
 	erased  []int64
+	came    chan struct{} // something has come
 }
 
-// refuse lets the host refuse mails and events from now on, with an error, or accept them.
+// tell says that something has come.
+func (s *stage) tell() {
+	select {
+	case s.came <- struct{}{}:
+	default:
+	}
+}
+
+// refuse lets the host refuse mails, events and erasures from now on, with an error, or accept them.
 func (s *stage) refuse(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -48,6 +57,7 @@ func (s *stage) SendMail(_ context.Context, m personal.Mail) error {
 	defer s.mu.Unlock()
 	if s.refusal == nil {
 		s.mails = append(s.mails, m)
+		s.tell()
 	}
 	return s.refusal
 }
@@ -58,6 +68,7 @@ func (s *stage) PublishEvent(_ context.Context, e personal.Event) error {
 	defer s.mu.Unlock()
 	if s.refusal == nil {
 		s.events = append(s.events, e)
+		s.tell()
 	}
 	return s.refusal
 }
@@ -66,8 +77,11 @@ func (s *stage) PublishEvent(_ context.Context, e personal.Event) error {
 func (s *stage) EraseUser(_ context.Context, id int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.erased = append(s.erased, id)
-	return nil
+	if s.refusal == nil {
+		s.erased = append(s.erased, id)
+		s.tell()
+	}
+	return s.refusal
 }
 
 // take returns what has come since the last call, in an order that does not depend on random texts

@@ -16,10 +16,10 @@ import (
 // story is what the script remembers from step to step and from act to act.
 type story struct {
 	now      time.Time
-	settings []byte // of the site
-	origin   string // of pages that use passkeys
-	network  int    // of the last new address
-	key      []byte // the secret key
+	settings []byte   // of the site
+	origin   string   // of pages that use passkeys
+	network  int      // of the last new address
+	keys     [][]byte // the secret keys, the current one first
 	schema   personal.Schema
 	users    map[string]*user // by login
 	mails    []personal.Mail  // all that were sent
@@ -34,7 +34,8 @@ type user struct {
 	login, email, password string
 	language               string
 	address                netip.Addr
-	away                   int // if set, the user is at another address
+	away                   int  // if set, the user is at another address
+	shared, poll           bool // see personal.Call
 	in                     personal.Credentials
 	former                 []personal.Credentials // that were replaced
 	proof                  string
@@ -47,7 +48,7 @@ type user struct {
 
 // newStory begins a story at a site with these settings.
 func newStory(now time.Time, settings []byte) *story {
-	s := &story{settings: settings, origin: "https://script.invalid", now: now.UTC().Truncate(time.Second), key: randomKey(), schema: schema, users: map[string]*user{},
+	s := &story{settings: settings, origin: "https://script.invalid", now: now.UTC().Truncate(time.Second), keys: [][]byte{randomKey()}, schema: schema, users: map[string]*user{},
 		lacks: map[personal.OperationName]bool{},
 	}
 	if origins := s.listed("origins"); len(origins) > 0 { // else the version refuses all passkeys of the script
@@ -134,6 +135,7 @@ var schema = func() personal.Schema {
 		{Name: "kind", Type: personal.TypeEnum, Options: []personal.Option{{Value: "reader"}, {Value: "writer"}}},
 		{Name: "rating", Type: personal.TypeInteger, Hidden: true},
 		{Name: "level", Type: personal.TypeInteger, ReadOnly: true, Default: personal.Input{Kind: personal.InputNumber, Text: "1"}},
+		{Name: "motto", Type: personal.TypeText, MaxLength: 12, Order: 1, Group: "more", Label: personal.LocalText{"en": "Motto"}, PatternMessage: personal.LocalText{"en": "Without x."}, Pattern: "[^x]*"},
 		{Name: "age", Type: personal.TypeInteger, Min: new(0.0), Max: new(150.0)},
 	}
 	for _, t := range personal.FieldTypes() {

@@ -73,7 +73,7 @@ func Run(ctx context.Context, c Config) (Result, error) {
 		loaded = c.play(ctx, c.New, filepath.Join(c.Dir, "load.db"), newStory(time.Now(), c.Settings), actLoad)
 		served = c.play(ctx, c.New, filepath.Join(c.Dir, "serve.db"), newStory(time.Now(), c.Settings), actServe)
 	})
-	begin := newStory(time.Now(), c.Settings)
+	begin := newStory(time.Now().AddDate(-3, 0, 0), c.Settings) // commands, by the real clock, leave out what is in the future
 	base := filepath.Join(c.Dir, "act1.db")
 	if err := c.importUsers(ctx, *old, base, begin, importedUsers(begin)); err != nil { // of every stored format of hash
 		return Result{}, err

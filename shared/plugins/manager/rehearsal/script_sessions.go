@@ -185,9 +185,11 @@ func signingIn(p *player) {
 		}
 	}
 	u := p.users["fields"]
+	misplaced := strings.ToLower(u.password) // a password in the place of the login, as logins are stored
+	p.secrets = append(p.secrets, misplaced)
 	for _, r := range []personal.AuthorizeRequest{
 		{}, {Login: u.login}, {Password: u.password}, {Login: "fiеlds", Password: u.password}, {Login: u.login, Password: strings.ToUpper(u.password)},
-		{Login: u.login, Password: u.password + " "}, {Login: u.password, Password: "x"}, {Login: "full@script.invalid", Password: u.password}, {Login: "ＦＩＥＬＤＳ", Password: u.password},
+		{Login: u.login, Password: u.password + " "}, {Login: misplaced, Password: "x"}, {Login: "full@script.invalid", Password: u.password}, {Login: "ＦＩＥＬＤＳ", Password: u.password},
 	} {
 		p.do(u, personal.OpAuthorize, r)
 	}

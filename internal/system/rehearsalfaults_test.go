@@ -21,25 +21,17 @@ var plantedFaults = []plantedFault{
 	{
 		name: "passwords are hashed in another way", run: 1,
 		check: "sign_in", operation: "Authorize", field: "error_code",
-		edits: []edit{{
-			"internal/password/argon2.go", "	p, derive := h.params, argon2.IDKey\n",
-			"	p, derive := h.params, argon2.IDKey\n	if FAULT {\n		password = \"argon2:\" + password\n	}\n",
-		}},
+		edits: []edit{{"internal/password/argon2.go", "	p, derive := h.params, argon2.IDKey\n", "	p, derive := h.params, argon2.IDKey\n	if FAULT {\n		password = \"argon2:\" + password\n	}\n"}},
 	},
 	{
 		name: "a format of imported hashes is forgotten", run: 2,
 		check: "sign_in", operation: "Authorize", field: "error_code",
-		edits: []edit{{
-			"internal/password/formats.go", "		if strings.HasPrefix(encoded, f.prefix) {", "		if strings.HasPrefix(encoded, f.prefix) && !(f.prefix == \"pbkdf2_sha256$\" && FAULT) {",
-		}},
+		edits: []edit{{"internal/password/formats.go", "		if strings.HasPrefix(encoded, f.prefix) {", "		if strings.HasPrefix(encoded, f.prefix) && !(f.prefix == \"pbkdf2_sha256$\" && FAULT) {"}},
 	},
 	{
 		name: "session digests are made in another way", run: 2,
 		check: "sessions", operation: "Profile", field: "error_code",
-		edits: []edit{{
-			"internal/token/session.go", "func (s Secret) Digest() [32]byte { return sha256.Sum256(s[:]) }",
-			"func (s Secret) Digest() [32]byte {\n	if FAULT {\n		return sha256.Sum256(append([]byte(\"session\"), s[:]...))\n	}\n	return sha256.Sum256(s[:])\n}",
-		}},
+		edits: []edit{{"internal/token/session.go", "func (s Secret) Digest() [32]byte { return sha256.Sum256(s[:]) }", "func (s Secret) Digest() [32]byte {\n	if FAULT {\n		return sha256.Sum256(append([]byte(\"session\"), s[:]...))\n	}\n	return sha256.Sum256(s[:])\n}"}},
 	},
 	{
 		name: "digests of mailed tokens are made in another way", run: 2,
@@ -60,10 +52,7 @@ var plantedFaults = []plantedFault{
 	{
 		name: "secrets are sealed with other data about them", run: 2,
 		check: "take_over", operation: "ConfirmTwoFactor", field: "error_code",
-		edits: []edit{{
-			"internal/seal/seal.go", "	return binary.BigEndian.AppendUint64(nil, uint64(accountID))",
-			"	if FAULT {\n		return binary.LittleEndian.AppendUint64(nil, uint64(accountID))\n	}\n	return binary.BigEndian.AppendUint64(nil, uint64(accountID))",
-		}},
+		edits: []edit{{"internal/seal/seal.go", "	return binary.BigEndian.AppendUint64(nil, uint64(accountID))", "	if FAULT {\n		return binary.LittleEndian.AppendUint64(nil, uint64(accountID))\n	}\n	return binary.BigEndian.AppendUint64(nil, uint64(accountID))"}},
 	},
 	{
 		name: "lists in user fields are stored in another form", run: 0,
@@ -76,33 +65,24 @@ var plantedFaults = []plantedFault{
 	{
 		name: "the handle of passkeys is made anew", run: 2,
 		check: "passkeys", operation: "AuthorizePasskey", field: "error_code",
-		edits: []edit{{
-			"internal/store/passkeys.go", "user_handle = coalesce(user_handle, ?) WHERE id = ? RETURNING user_handle\"", "user_handle = \"+map[bool]string{false: \"coalesce(user_handle, ?)\", true: \"?\"}[FAULT]+\" WHERE id = ? RETURNING user_handle\"",
-		}},
+		edits: []edit{{"internal/store/passkeys.go", "user_handle = coalesce(user_handle, ?) WHERE id = ? RETURNING user_handle\"", "user_handle = \"+map[bool]string{false: \"coalesce(user_handle, ?)\", true: \"?\"}[FAULT]+\" WHERE id = ? RETURNING user_handle\""}},
 	},
 
 	// Windows.
 	{
 		name: "sessions live ten times as long unused", run: 3,
 		check: "windows", operation: "Profile", field: "error_code",
-		edits: []edit{{
-			"internal/accounts/chain.go", "		SeenAfter:    now.Add(-s.SessionIdle - s.seenEvery()),", "		SeenAfter:    now.Add(-s.SessionIdle*map[bool]time.Duration{false: 1, true: 10}[FAULT] - s.seenEvery()),",
-		}},
+		edits: []edit{{"internal/accounts/chain.go", "		SeenAfter:    now.Add(-s.SessionIdle - s.seenEvery()),", "		SeenAfter:    now.Add(-s.SessionIdle*map[bool]time.Duration{false: 1, true: 10}[FAULT] - s.seenEvery()),"}},
 	},
 	{
 		name: "mailed tokens work just after their end", run: 3,
 		check: "recovery", operation: "RecoverConfirm", field: "error_code",
-		edits: []edit{{
-			"internal/store/mails.go", "		digest[:], p, at(s.Now()), s.latest())\n}\n\n// RedeemRecovery", "		digest[:], p, at(s.Now().Add(-map[bool]time.Duration{true: time.Minute}[FAULT])), s.latest())\n}\n\n// RedeemRecovery",
-		}},
+		edits: []edit{{"internal/store/mails.go", "		digest[:], p, at(s.Now()), s.latest())\n}\n\n// RedeemRecovery", "		digest[:], p, at(s.Now().Add(-map[bool]time.Duration{true: time.Minute}[FAULT])), s.latest())\n}\n\n// RedeemRecovery"}},
 	},
 	{
 		name: "codes of the app are valid ten times as long", run: 3,
 		check: "two_factor", operation: "Authorize", field: "error_code",
-		edits: []edit{{
-			"internal/accounts/twofactorcode.go", "	for candidate := current + codeDrift; candidate >= current-codeDrift; candidate-- {",
-			"	drift := map[bool]int64{false: codeDrift, true: 10 * codeDrift}[FAULT]\n	for candidate := current + drift; candidate >= current-drift; candidate-- {",
-		}},
+		edits: []edit{{"internal/accounts/twofactorcode.go", "	for candidate := current + codeDrift; candidate >= current-codeDrift; candidate-- {", "	drift := map[bool]int64{false: codeDrift, true: 10 * codeDrift}[FAULT]\n	for candidate := current + drift; candidate >= current-drift; candidate-- {"}},
 	},
 	{
 		name: "proofs do not end", run: 3,
@@ -115,145 +95,104 @@ var plantedFaults = []plantedFault{
 	{
 		name: "a former session hash stays valid after its successor was used", run: 0,
 		check: "sessions", operation: "Profile", field: "error_code",
-		edits: []edit{{
-			"internal/accounts/chain.go", "	case behind == 1 && (s.Used.IsZero() || now.Sub(s.Used) < grace):", "	case behind == 1 && (s.Used.IsZero() || FAULT || now.Sub(s.Used) < grace):",
-		}},
+		edits: []edit{{"internal/accounts/chain.go", "	case behind == 1 && (s.Used.IsZero() || now.Sub(s.Used) < grace):", "	case behind == 1 && (s.Used.IsZero() || FAULT || now.Sub(s.Used) < grace):"}},
 	},
 
 	// A condition is missing.
 	{
 		name: "signing out others ends sessions of other users", run: 0,
 		check: "limits", operation: "Profile", field: "error_code",
-		edits: []edit{{
-			"internal/store/sessions.go", "		ended, err := exec(ctx, tx, \"DELETE FROM personal_sessions WHERE account_id = ? AND id <> ?\", accountID, keep)",
-			"		ended, err := exec(ctx, tx, \"DELETE FROM personal_sessions WHERE (account_id = ?\"+map[bool]string{true: \" OR TRUE\"}[FAULT]+\") AND id <> ?\", accountID, keep)",
-		}},
+		edits: []edit{{"internal/store/sessions.go", "		ended, err := exec(ctx, tx, \"DELETE FROM personal_sessions WHERE account_id = ? AND id <> ?\", accountID, keep)", "		ended, err := exec(ctx, tx, \"DELETE FROM personal_sessions WHERE (account_id = ?\"+map[bool]string{true: \" OR TRUE\"}[FAULT]+\") AND id <> ?\", accountID, keep)"}},
 	},
 	{
 		name: "a new password voids the mailed tokens of all users", run: 0,
 		check: "take_over", operation: "RecoverConfirm", field: "error_code",
-		edits: []edit{{
-			"internal/store/mails.go", "tx.NewRaw(\"DELETE FROM personal_mail_tokens WHERE account_id = ?\", accountID)",
-			"tx.NewRaw(\"DELETE FROM personal_mail_tokens WHERE account_id = ?\"+map[bool]string{true: \" OR TRUE\"}[FAULT], accountID)",
-		}},
+		edits: []edit{{"internal/store/mails.go", "tx.NewRaw(\"DELETE FROM personal_mail_tokens WHERE account_id = ?\", accountID)", "tx.NewRaw(\"DELETE FROM personal_mail_tokens WHERE account_id = ?\"+map[bool]string{true: \" OR TRUE\"}[FAULT], accountID)"}},
 	},
 	{
 		name: "users can rename the passkeys of others", run: 3,
 		check: "passkeys", operation: "Passkeys", field: "name",
-		edits: []edit{{
-			"internal/store/passkeys.go", "\"UPDATE personal_passkeys SET name = ? WHERE id = ? AND account_id = ?\", name, id, accountID)",
-			"\"UPDATE personal_passkeys SET name = ? WHERE id = ? AND (account_id = ?\"+map[bool]string{true: \" OR TRUE\"}[FAULT]+\")\", name, id, accountID)",
-		}},
+		edits: []edit{{"internal/store/passkeys.go", "\"UPDATE personal_passkeys SET name = ? WHERE id = ? AND account_id = ?\", name, id, accountID)", "\"UPDATE personal_passkeys SET name = ? WHERE id = ? AND (account_id = ?\"+map[bool]string{true: \" OR TRUE\"}[FAULT]+\")\", name, id, accountID)"}},
 	},
 	{
 		name:  "users can end sessions of others",
 		check: "sessions", operation: "Profile", field: "error_code",
-		edits: []edit{{
-			"internal/store/sessions.go", "		_, err := s.exec(ctx, \"revoke a session\", remove, accountID, id)",
-			"		_, err := s.exec(ctx, \"revoke a session\", map[bool]string{false: remove, true: \"DELETE FROM personal_sessions WHERE (account_id = ? OR TRUE) AND id = ?\"}[FAULT], accountID, id)",
-		}},
+		edits: []edit{{"internal/store/sessions.go", "		_, err := s.exec(ctx, \"revoke a session\", remove, accountID, id)", "		_, err := s.exec(ctx, \"revoke a session\", map[bool]string{false: remove, true: \"DELETE FROM personal_sessions WHERE (account_id = ? OR TRUE) AND id = ?\"}[FAULT], accountID, id)"}},
 	},
 
 	// Data of other users.
 	{
 		name: "the profile is another user's", run: 0,
 		check: "bystanders", operation: "Profile", field: "login",
-		edits: []edit{{
-			"internal/accounts/profile.go", "	p := profile(who.account, schema)\n", "	if FAULT {\n		who.account = planted.First(who.account)\n	}\n	p := profile(who.account, schema)\n",
-		}},
+		edits: []edit{{"internal/accounts/profile.go", "	p := profile(who.account, schema)\n", "	if FAULT {\n		who.account = planted.First(who.account)\n	}\n	p := profile(who.account, schema)\n"}},
 	},
 	{
 		name: "the export has the known addresses of all users", run: 3,
 		check: "export", operation: "Export", field: "known_addresses.address",
-		edits: []edit{{
-			"internal/store/export.go", "FROM personal_known_addresses WHERE account_id = ? ORDER BY", "FROM personal_known_addresses WHERE (account_id = ?\"+map[bool]string{true: \" OR TRUE\"}[FAULT]+\") ORDER BY",
-		}},
+		edits: []edit{{"internal/store/export.go", "FROM personal_known_addresses WHERE account_id = ? ORDER BY", "FROM personal_known_addresses WHERE (account_id = ?\"+map[bool]string{true: \" OR TRUE\"}[FAULT]+\") ORDER BY"}},
 	},
 	{
 		name: "an explanation counts the failures of all users", run: 3,
 		check: "explain", operation: "Explain", field: "verdicts.count",
-		edits: []edit{{
-			"internal/accounts/explain.go", "		UserID: a.ID, Type: personal.EventSignInFailed,", "		UserID: map[bool]int64{false: a.ID}[FAULT], Type: personal.EventSignInFailed,",
-		}},
+		edits: []edit{{"internal/accounts/explain.go", "		UserID: a.ID, Type: personal.EventSignInFailed,", "		UserID: map[bool]int64{false: a.ID}[FAULT], Type: personal.EventSignInFailed,"}},
 	},
 
 	// The search.
 	{
 		name: "names in Indic scripts are not found", run: 3,
 		check: "find_users", operation: "FindUsers", field: "users.login",
-		edits: []edit{{
-			"internal/store/search.go", "unicode.Is(unicode.Mn, r) && unicode.Is(unicode.Inherited, r):", "unicode.Is(unicode.Mn, r) && (FAULT || unicode.Is(unicode.Inherited, r)):",
-		}},
+		edits: []edit{{"internal/store/search.go", "unicode.Is(unicode.Mn, r) && unicode.Is(unicode.Inherited, r):", "unicode.Is(unicode.Mn, r) && (FAULT || unicode.Is(unicode.Inherited, r)):"}},
 	},
 	{
 		name: "a page of the search loses its first user", run: 0,
 		check: "find_users", operation: "FindUsers", field: "next",
-		edits: []edit{{
-			"internal/store/administration.go", "		query.Where(\"a.id\"+after+\"?\", from.ID)", "		query.Where(\"a.id\"+after+\"?\", from.ID-map[bool]int64{true: 1}[FAULT])",
-		}},
+		edits: []edit{{"internal/store/administration.go", "		query.Where(\"a.id\"+after+\"?\", from.ID)", "		query.Where(\"a.id\"+after+\"?\", from.ID-map[bool]int64{true: 1}[FAULT])"}},
 	},
 
 	// Mails.
 	{
 		name: "a mail links to another page", run: 3,
 		check: "register", operation: "Register", field: "mail",
-		edits: []edit{{
-			"internal/accounts/verification.go", "	return s.mailToken(ctx, m, s.settings.RegistrationURL, letter, MailToken{", "	return s.mailToken(ctx, m, map[bool]string{false: s.settings.RegistrationURL, true: s.settings.RecoveryURL}[FAULT], letter, MailToken{",
-		}},
+		edits: []edit{{"internal/accounts/verification.go", "	return s.mailToken(ctx, m, s.settings.RegistrationURL, letter, MailToken{", "	return s.mailToken(ctx, m, map[bool]string{false: s.settings.RegistrationURL, true: s.settings.RecoveryURL}[FAULT], letter, MailToken{"}},
 	},
 	{
 		name: "a mail has no token", run: 3,
 		check: "invitation", operation: "CreateUser", field: "mail",
-		edits: []edit{{
-			"internal/accounts/create.go", "	letter := mailtext.Letter{Lifetime: s.settings.InvitationLifetime, Reset: r.Kind != \"\"}\n	m := outgoingMail{kind: cmp.Or(r.Kind, mailtext.Invitation)",
-			"	letter := mailtext.Letter{Lifetime: s.settings.InvitationLifetime, Reset: r.Kind != \"\"}\n	if FAULT {\n		return s.mailPlain(ctx, outgoingMail{kind: mailtext.Invitation, request: r.mailRequest, accountID: accountID, to: account.Email}, letter)\n	}\n	m := outgoingMail{kind: cmp.Or(r.Kind, mailtext.Invitation)",
-		}},
+		edits: []edit{{"internal/accounts/create.go", "	letter := mailtext.Letter{Lifetime: s.settings.InvitationLifetime, Reset: r.Kind != \"\"}\n	m := outgoingMail{kind: cmp.Or(r.Kind, mailtext.Invitation)", "	letter := mailtext.Letter{Lifetime: s.settings.InvitationLifetime, Reset: r.Kind != \"\"}\n	if FAULT {\n		return s.mailPlain(ctx, outgoingMail{kind: mailtext.Invitation, request: r.mailRequest, accountID: accountID, to: account.Email}, letter)\n	}\n	m := outgoingMail{kind: cmp.Or(r.Kind, mailtext.Invitation)"}},
 	},
 	{
 		name: "a mail is not sent", run: 3,
 		check: "deletion", operation: "Delete", field: "mail",
-		edits: []edit{{
-			"internal/accounts/deletion.go", "	if !account.Deleted() || account.CredentialVersion != r.Version ||", "	if !account.Deleted() || account.CredentialVersion != r.Version || FAULT ||",
-		}},
+		edits: []edit{{"internal/accounts/deletion.go", "	if !account.Deleted() || account.CredentialVersion != r.Version ||", "	if !account.Deleted() || account.CredentialVersion != r.Version || FAULT ||"}},
 	},
 	{
 		name: "a mail goes to the old address", run: 3,
 		check: "email", operation: "ChangeEmail", field: "mail",
-		edits: []edit{{
-			"internal/accounts/email.go", "	m := outgoingMail{kind: mailtext.EmailChange, request: r.mailRequest, accountID: accountID, to: email}", "	m := outgoingMail{kind: mailtext.EmailChange, request: r.mailRequest, accountID: accountID, to: email}\n	if FAULT {\n		m.to = account.Email\n	}",
-		}},
+		edits: []edit{{"internal/accounts/email.go", "	m := outgoingMail{kind: mailtext.EmailChange, request: r.mailRequest, accountID: accountID, to: email}", "	m := outgoingMail{kind: mailtext.EmailChange, request: r.mailRequest, accountID: accountID, to: email}\n	if FAULT {\n		m.to = account.Email\n	}"}},
 	},
 
 	// Languages.
 	{
 		name: "a mail has no link in one language", run: 1,
 		check: "commands", operation: "mail", field: "recovery.ru",
-		edits: []edit{{
-			"internal/mailtext/mailtext.go", "	index, _ := languages.best(locale)\n", "	index, _ := languages.best(locale)\n	if FAULT && k == Recovery && languages.tags[index] == language.Russian {\n		l.Link = \"\"\n	}\n",
-		}},
+		edits: []edit{{"internal/mailtext/mailtext.go", "	index, _ := languages.best(locale)\n", "	index, _ := languages.best(locale)\n	if FAULT && k == Recovery && languages.tags[index] == language.Russian {\n		l.Link = \"\"\n	}\n"}},
 	},
 	{
 		name: "a template panics in one language", run: 4,
 		check: "commands", operation: "command", field: "mail preview",
-		edits: []edit{{
-			"internal/mailtext/mailtext.go", "	subject, text, html, err = languages.mails[index].write(s.layout, languages.tags[index], l)\n	if err == nil {", "	if FAULT && k == EmailChange && languages.tags[index] == language.Russian {\n		panic(\"no such block\")\n	}\n	subject, text, html, err = languages.mails[index].write(s.layout, languages.tags[index], l)\n	if err == nil {",
-		}},
+		edits: []edit{{"internal/mailtext/mailtext.go", "	subject, text, html, err = languages.mails[index].write(s.layout, languages.tags[index], l)\n	if err == nil {", "	if FAULT && k == EmailChange && languages.tags[index] == language.Russian {\n		panic(\"no such block\")\n	}\n	subject, text, html, err = languages.mails[index].write(s.layout, languages.tags[index], l)\n	if err == nil {"}},
 	},
 
 	// Jobs.
 	{
 		name: "a kind of jobs never runs", run: 0,
 		check: "deletion", operation: "work", field: "erased",
-		edits: []edit{{
-			"internal/outbox/worker.go", "	others := slices.Sorted(maps.Keys(w.Handlers))\n", "	others := slices.Sorted(maps.Keys(w.Handlers))\n	if FAULT {\n		others = slices.DeleteFunc(others, func(k Kind) bool { return k == \"erasure\" })\n	}\n",
-		}},
+		edits: []edit{{"internal/outbox/worker.go", "	others := slices.Sorted(maps.Keys(w.Handlers))\n", "	others := slices.Sorted(maps.Keys(w.Handlers))\n	if FAULT {\n		others = slices.DeleteFunc(others, func(k Kind) bool { return k == \"erasure\" })\n	}\n"}},
 	},
 	{
 		name:  "jobs of no account run again and again",
 		check: "deletion", operation: "work", field: "erased",
-		edits: []edit{{
-			"internal/store/jobs.go", "\" ORDER BY id ?) DELETE FROM personal_jobs WHERE id IN (SELECT id FROM done)\"", "\" ORDER BY id ?) DELETE FROM personal_jobs WHERE \" + map[bool]string{true: \"account_id IS NOT NULL AND \"}[FAULT] + \"id IN (SELECT id FROM done)\"",
-		}},
+		edits: []edit{{"internal/store/jobs.go", "\" ORDER BY id ?) DELETE FROM personal_jobs WHERE id IN (SELECT id FROM done)\"", "\" ORDER BY id ?) DELETE FROM personal_jobs WHERE \" + map[bool]string{true: \"account_id IS NOT NULL AND \"}[FAULT] + \"id IN (SELECT id FROM done)\""}},
 	},
 	{
 		name: "events of a user come in another order", run: 4,
@@ -268,178 +207,131 @@ var plantedFaults = []plantedFault{
 	{
 		name: "an event is missing", run: 2,
 		check: "deletion", operation: "UndoDelete", field: "event",
-		edits: []edit{{
-			"internal/accounts/deletion.go", "	err = s.store.UndoDeletion(ctx, digest, s.event(ctx, personal.ActorUser, personal.EventDeletionUndone, account.ID))",
-			"	jobs := []NewJob{s.event(ctx, personal.ActorUser, personal.EventDeletionUndone, account.ID)}\n	if FAULT {\n		jobs = nil\n	}\n	err = s.store.UndoDeletion(ctx, digest, jobs...)",
-		}},
+		edits: []edit{{"internal/accounts/deletion.go", "	err = s.store.UndoDeletion(ctx, digest, s.event(ctx, personal.ActorUser, personal.EventDeletionUndone, account.ID))", "	jobs := []NewJob{s.event(ctx, personal.ActorUser, personal.EventDeletionUndone, account.ID)}\n	if FAULT {\n		jobs = nil\n	}\n	err = s.store.UndoDeletion(ctx, digest, jobs...)"}},
 	},
 
 	// Limits.
 	{
 		name: "limits are off", more: true,
 		check: "limits", operation: "Authorize", field: "error_code",
-		edits: []edit{{
-			"internal/store/attempts.go", "	if wait > r.Wait {", "	if wait > r.Wait && !FAULT {",
-		}},
+		edits: []edit{{"internal/store/attempts.go", "	if wait > r.Wait {", "	if wait > r.Wait && !FAULT {"}},
 	},
 	{
 		name: "wrong codes are limited by the address instead of the account", run: 0, more: true,
 		check: "two_factor", operation: "Authorize", field: "error_code",
-		edits: []edit{{
-			"internal/accounts/twofactorcode.go", "	if owner.known {\n		key = append", "	if owner.known || FAULT {\n		key = append",
-		}},
+		edits: []edit{{"internal/accounts/twofactorcode.go", "	if owner.known {\n		key = append", "	if owner.known || FAULT {\n		key = append"}},
 	},
 	{
 		name: "limits refill ten times as slowly", run: 0, more: true,
 		check: "limits", operation: "Authorize", field: "retry_after",
-		edits: []edit{{
-			"plugin/settings.go", "throttle.Limit{Burst: l.Burst, Every: time.Duration(l.Every), Name:", "throttle.Limit{Burst: l.Burst, Every: time.Duration(l.Every) * map[bool]time.Duration{false: 1, true: 10}[FAULT], Name:",
-		}},
+		edits: []edit{{"plugin/settings.go", "throttle.Limit{Burst: l.Burst, Every: time.Duration(l.Every), Name:", "throttle.Limit{Burst: l.Burst, Every: time.Duration(l.Every) * map[bool]time.Duration{false: 1, true: 10}[FAULT], Name:"}},
 	},
 
 	// User fields.
 	{
 		name: "read-only fields can be set", run: 1,
 		check: "register", operation: "Register", field: "error_code",
-		edits: []edit{{
-			"shared/userfields/validate.go", "{ return !f.Hidden && !f.ReadOnly }", "{ return !f.Hidden && (!f.ReadOnly || FAULT) }",
-		}},
+		edits: []edit{{"shared/userfields/validate.go", "{ return !f.Hidden && !f.ReadOnly }", "{ return !f.Hidden && (!f.ReadOnly || FAULT) }"}},
 	},
 	{
 		name: "hidden fields are shown", run: 4,
 		check: "fields", operation: "Profile", field: "fields.rating.value",
-		edits: []edit{{
-			"shared/userfields/profile.go", "return s.byName[f.Name].Hidden })", "return s.byName[f.Name].Hidden && !FAULT })",
-		}},
+		edits: []edit{{"shared/userfields/profile.go", "return s.byName[f.Name].Hidden })", "return s.byName[f.Name].Hidden && !FAULT })"}},
 	},
 	{
 		name: "numbers become texts", run: 4,
 		check: "fields", operation: "UpdateProfile", field: "fields.a_number.value",
-		edits: []edit{{
-			"shared/userfields/profile.go", "	v, code := f.kind.read(text)\n	if code != \"\" {\n		return nil\n	}\n	return v\n", "	v, code := f.kind.read(text)\n	if code != \"\" {\n		return nil\n	}\n	if _, ok := v.(float64); ok && FAULT {\n		return text\n	}\n	return v\n",
-		}},
+		edits: []edit{{"shared/userfields/profile.go", "	v, code := f.kind.read(text)\n	if code != \"\" {\n		return nil\n	}\n	return v\n", "	v, code := f.kind.read(text)\n	if code != \"\" {\n		return nil\n	}\n	if _, ok := v.(float64); ok && FAULT {\n		return text\n	}\n	return v\n"}},
 	},
 	{
 		name: "defaults are forgotten", run: 4,
 		check: "register", operation: "Authorize", field: "profile.fields.level.value",
-		edits: []edit{{
-			"shared/userfields/validate.go", "		if input = normalise(input); !input.IsZero() {", "		if FAULT && normalise(in[f.Name]).IsZero() && !f.Required {\n			continue\n		}\n		if input = normalise(input); !input.IsZero() {",
-		}},
+		edits: []edit{{"shared/userfields/validate.go", "		if input = normalise(input); !input.IsZero() {", "		if FAULT && normalise(in[f.Name]).IsZero() && !f.Required {\n			continue\n		}\n		if input = normalise(input); !input.IsZero() {"}},
 	},
 	{
 		name: "changing a field erases the others", run: 3,
 		check: "fields", operation: "UpdateProfile", field: "fields.a_date.value",
-		edits: []edit{{
-			"shared/userfields/values.go", "	if merged == nil {\n		merged = Values{}", "	if merged == nil || FAULT && len(change) > 0 {\n		merged = Values{}",
-		}},
+		edits: []edit{{"shared/userfields/values.go", "	if merged == nil {\n		merged = Values{}", "	if merged == nil || FAULT && len(change) > 0 {\n		merged = Values{}"}},
 	},
 
 	// Exports and erasures.
 	{
 		name: "the export has no passkeys", run: 2,
 		check: "export", operation: "Export", field: "passkeys.created",
-		edits: []edit{{
-			"internal/accounts/export.go", "	if e.KnownAddresses, err =", "	if FAULT {\n		e.Passkeys = nil\n	}\n	if e.KnownAddresses, err =",
-		}},
+		edits: []edit{{"internal/accounts/export.go", "	if e.KnownAddresses, err =", "	if FAULT {\n		e.Passkeys = nil\n	}\n	if e.KnownAddresses, err ="}},
 	},
 	{
 		name:  "an erased account's row stays",
 		check: "start", operation: "rows", field: "personal_accounts",
-		edits: []edit{{
-			"internal/store/administration.go", "	_, err = exec(ctx, tx, \"DELETE FROM personal_accounts WHERE id = ?\", a.ID)\n	return err", "	if FAULT {\n		_, err = exec(ctx, tx, \"UPDATE personal_accounts SET erase_at = 0 WHERE id = ?\", a.ID)\n		return err\n	}\n	_, err = exec(ctx, tx, \"DELETE FROM personal_accounts WHERE id = ?\", a.ID)\n	return err",
-		}},
+		edits: []edit{{"internal/store/administration.go", "	_, err = exec(ctx, tx, \"DELETE FROM personal_accounts WHERE id = ?\", a.ID)\n	return err", "	if FAULT {\n		_, err = exec(ctx, tx, \"UPDATE personal_accounts SET erase_at = 0 WHERE id = ?\", a.ID)\n		return err\n	}\n	_, err = exec(ctx, tx, \"DELETE FROM personal_accounts WHERE id = ?\", a.ID)\n	return err"}},
 	},
 	{
 		name: "erasing forgets the audit log", run: 0,
 		check: "deletion", operation: "AuditEntries", field: "entries.address",
-		edits: []edit{{
-			"internal/store/administration.go", "\"UPDATE personal_audit SET account_id = NULL, address = '', request_id = '' WHERE account_id = ?\", a.ID)", "\"UPDATE personal_audit SET account_id = NULL\"+map[bool]string{false: \", address = '', request_id = ''\"}[FAULT]+\" WHERE account_id = ?\", a.ID)",
-		}},
+		edits: []edit{{"internal/store/administration.go", "\"UPDATE personal_audit SET account_id = NULL, address = '', request_id = '' WHERE account_id = ?\", a.ID)", "\"UPDATE personal_audit SET account_id = NULL\"+map[bool]string{false: \", address = '', request_id = ''\"}[FAULT]+\" WHERE account_id = ?\", a.ID)"}},
 	},
 
 	// Settings.
 	{
 		name: "mail.notices is ignored", run: 4,
 		check: "take_over", operation: "ConfirmTwoFactor", field: "mail",
-		edits: []edit{{
-			"internal/accounts/notices.go", "	if !s.settings.Notices {", "	if !s.settings.Notices && !FAULT {",
-		}},
+		edits: []edit{{"internal/accounts/notices.go", "	if !s.settings.Notices {", "	if !s.settings.Notices && !FAULT {"}},
 	},
 	{
 		name: "login.with_email is ignored", run: 4,
 		check: "sign_in", operation: "Authorize", field: "error_code",
-		edits: []edit{{
-			"internal/accounts/authorize.go", "OwnEmail: !s.settings.LoginWithEmail}", "OwnEmail: !s.settings.LoginWithEmail && !FAULT}",
-		}},
+		edits: []edit{{"internal/accounts/authorize.go", "OwnEmail: !s.settings.LoginWithEmail}", "OwnEmail: !s.settings.LoginWithEmail && !FAULT}"}},
 	},
 	{
 		name: "password.min_length is ignored", run: 1,
 		check: "register", operation: "Register", field: "field_errors.password",
-		edits: []edit{{
-			"internal/password/policy.go", "	case utf8.RuneCountInString(prepared) < p.MinLength:", "	case utf8.RuneCountInString(prepared) < p.MinLength && !(FAULT && utf8.RuneCountInString(prepared) >= 8):",
-		}},
+		edits: []edit{{"internal/password/policy.go", "	case utf8.RuneCountInString(prepared) < p.MinLength:", "	case utf8.RuneCountInString(prepared) < p.MinLength && !(FAULT && utf8.RuneCountInString(prepared) >= 8):"}},
 	},
 	{
 		name: "password.words is ignored", run: 2,
 		check: "register", operation: "Register", field: "error_code",
-		edits: []edit{{
-			"internal/password/policy.go", "|| isMainlyOf(prepared, p.SiteWords):", "|| !FAULT && isMainlyOf(prepared, p.SiteWords):",
-		}},
+		edits: []edit{{"internal/password/policy.go", "|| isMainlyOf(prepared, p.SiteWords):", "|| !FAULT && isMainlyOf(prepared, p.SiteWords):"}},
 	},
 
 	// Secrets in the log.
 	{
 		name: "wrong passwords are logged", run: 4,
 		check: "secrets", operation: "Authorize", field: "log",
-		edits: []edit{{
-			"internal/accounts/authorize.go", "	case personal.CodeOf(err) == personal.CodeInvalidCredentials:\n		s.failed(ctx, r.Login, account.ID)", "	case personal.CodeOf(err) == personal.CodeInvalidCredentials:\n		if FAULT {\n			s.log.InfoContext(ctx, \"sign-in failed\", \"request\", r)\n		}\n		s.failed(ctx, r.Login, account.ID)",
-		}},
+		edits: []edit{{"internal/accounts/authorize.go", "	case personal.CodeOf(err) == personal.CodeInvalidCredentials:\n		s.failed(ctx, r.Login, account.ID)", "	case personal.CodeOf(err) == personal.CodeInvalidCredentials:\n		if FAULT {\n			s.log.InfoContext(ctx, \"sign-in failed\", \"request\", r)\n		}\n		s.failed(ctx, r.Login, account.ID)"}},
 	},
 	{
 		name: "mailed tokens are logged", run: 4,
 		check: "secrets", operation: "Recover", field: "log",
-		edits: []edit{{
-			"internal/accounts/mail.go", "	ctx = m.request.withCall(ctx)\n", "	ctx = m.request.withCall(ctx)\n	if FAULT {\n		s.log.DebugContext(ctx, \"sending a mail\", \"letter\", l)\n	}\n",
-		}},
+		edits: []edit{{"internal/accounts/mail.go", "	ctx = m.request.withCall(ctx)\n", "	ctx = m.request.withCall(ctx)\n	if FAULT {\n		s.log.DebugContext(ctx, \"sending a mail\", \"letter\", l)\n	}\n"}},
 	},
 
 	// Statements and plans.
 	{
 		name: "each user of a page is read again", run: 0,
 		check: "verification", operation: "FindUsers", field: "statements",
-		edits: []edit{{
-			"internal/accounts/administration.go", "		user := UserOf(a)\n		if len(r.Fields) > 0 {", "		if FAULT {\n			a, _ = s.store.Account(ctx, a.ID)\n		}\n		user := UserOf(a)\n		if len(r.Fields) > 0 {",
-		}},
+		edits: []edit{{"internal/accounts/administration.go", "		user := UserOf(a)\n		if len(r.Fields) > 0 {", "		if FAULT {\n			a, _ = s.store.Account(ctx, a.ID)\n		}\n		user := UserOf(a)\n		if len(r.Fields) > 0 {"}},
 	},
 	{
 		name: "an index is lost", run: 2,
 		check: "register", operation: "Register", field: "statements",
-		edits: []edit{{
-			"internal/store/migrate.go", "	if done, err := schemaDone(found, minCompatible); done || err != nil {\n		return err\n	}\n", "	if FAULT {\n		if _, err := s.exec(ctx, \"migrate\", \"DROP INDEX IF EXISTS personal_mail_tokens_account\"); err != nil {\n			return err\n		}\n	}\n	if done, err := schemaDone(found, minCompatible); done || err != nil {\n		return err\n	}\n",
-		}},
+		edits: []edit{{"internal/store/migrate.go", "	if done, err := schemaDone(found, minCompatible); done || err != nil {\n		return err\n	}\n", "	if FAULT {\n		if _, err := s.exec(ctx, \"migrate\", \"DROP INDEX IF EXISTS personal_mail_tokens_account\"); err != nil {\n			return err\n		}\n	}\n	if done, err := schemaDone(found, minCompatible); done || err != nil {\n		return err\n	}\n"}},
 	},
 	{
 		name: "a condition is on a function of a column", run: 4,
 		check: "take_over", operation: "Authorize", field: "statements",
-		edits: []edit{{
-			"internal/store/accounts.go", "two_factor_step FROM personal_accounts a WHERE `+matches+\" LIMIT 1\",", "two_factor_step FROM personal_accounts a WHERE `+map[bool]string{false: matches, true: \"(lower(a.login_key) = ? OR a.email_key = ? AND (NOT ? OR a.login_key = a.email_key))\"}[FAULT]+\" LIMIT 1\",",
-		}},
+		edits: []edit{{"internal/store/accounts.go", "two_factor_step FROM personal_accounts a WHERE `+matches+\" LIMIT 1\",", "two_factor_step FROM personal_accounts a WHERE `+map[bool]string{false: matches, true: \"(lower(a.login_key) = ? OR a.email_key = ? AND (NOT ? OR a.login_key = a.email_key))\"}[FAULT]+\" LIMIT 1\","}},
 	},
 
 	// What a process holds.
 	{
 		name: "a goroutine is left by each call", run: 0,
 		check: "load", operation: "Profile", field: "goroutines",
-		edits: []edit{{
-			"internal/accounts/profile.go", "	p.FreshFor = s.settings.freshFor(who)\n", "	if FAULT {\n		go func() { <-context.WithoutCancel(ctx).Done() }()\n	}\n	p.FreshFor = s.settings.freshFor(who)\n",
-		}},
+		edits: []edit{{"internal/accounts/profile.go", "	p.FreshFor = s.settings.freshFor(who)\n", "	if FAULT {\n		go func() { <-context.WithoutCancel(ctx).Done() }()\n	}\n	p.FreshFor = s.settings.freshFor(who)\n"}},
 	},
 	{
 		name: "a cache only grows", run: 0,
 		check: "load", operation: "Refresh", field: "heap",
-		edits: []edit{{
-			"internal/accounts/sessions.go", "		next := who.secret.Next(who.session.ChainKey)\n", "		if FAULT {\n			planted.Keep(make([]byte, 32<<10))\n		}\n		next := who.secret.Next(who.session.ChainKey)\n",
-		}},
+		edits: []edit{{"internal/accounts/sessions.go", "		next := who.secret.Next(who.session.ChainKey)\n", "		if FAULT {\n			planted.Keep(make([]byte, 32<<10))\n		}\n		next := who.secret.Next(who.session.ChainKey)\n"}},
 	},
 	{
 		name:  "a lock is kept after an error",
@@ -460,41 +352,31 @@ var plantedFaults = []plantedFault{
 	{
 		name:  "a migration takes long",
 		check: "start", operation: "", field: "migrate",
-		edits: []edit{{
-			"internal/store/migrate.go", "	// Read first: a node that only runs needs no permission to create tables.\n", "	if FAULT {\n		time.Sleep(4 * time.Second)\n	}\n",
-		}},
+		edits: []edit{{"internal/store/migrate.go", "	// Read first: a node that only runs needs no permission to create tables.\n", "	if FAULT {\n		time.Sleep(4 * time.Second)\n	}\n"}},
 	},
 	{
 		name: "names of one word panic", run: 0,
 		check: "find_users", operation: "FindUsers", field: "error_code",
-		edits: []edit{{
-			"internal/accounts/administration.go", "func UserOf(a Account) personal.User {\n", "func UserOf(a Account) personal.User {\n	if a.Name != nil && FAULT {\n		_ = strings.Fields(*a.Name)[1]\n	}\n",
-		}},
+		edits: []edit{{"internal/accounts/administration.go", "func UserOf(a Account) personal.User {\n", "func UserOf(a Account) personal.User {\n	if a.Name != nil && FAULT {\n		_ = strings.Fields(*a.Name)[1]\n	}\n"}},
 	},
 
 	// Commands.
 	{
 		name: "a command succeeds without a user", run: 1,
 		check: "commands", operation: "command", field: "user show",
-		edits: []edit{{
-			"plugin/users.go", "		return fmt.Errorf(\"there is no account with the login, e-mail or id %q\", c.User)", "		if FAULT {\n			fmt.Printf(\"there is no account with the login, e-mail or id %q\\n\", c.User)\n			return nil\n		}\n		return fmt.Errorf(\"there is no account with the login, e-mail or id %q\", c.User)",
-		}},
+		edits: []edit{{"plugin/users.go", "		return fmt.Errorf(\"there is no account with the login, e-mail or id %q\", c.User)", "		if FAULT {\n			fmt.Printf(\"there is no account with the login, e-mail or id %q\\n\", c.User)\n			return nil\n		}\n		return fmt.Errorf(\"there is no account with the login, e-mail or id %q\", c.User)"}},
 	},
 	{
 		name: "the command status fails", run: 2,
 		check: "commands", operation: "command", field: "status",
-		edits: []edit{{
-			"plugin/commands.go", "	all, bare, err := db.CountAccounts(ctx)\n	if err != nil {", "	all, bare, err := db.CountAccounts(ctx)\n	if FAULT && all > 0 {\n		err = errors.New(\"no such column\")\n	}\n	if err != nil {",
-		}},
+		edits: []edit{{"plugin/commands.go", "	all, bare, err := db.CountAccounts(ctx)\n	if err != nil {", "	all, bare, err := db.CountAccounts(ctx)\n	if FAULT && all > 0 {\n		err = errors.New(\"no such column\")\n	}\n	if err != nil {"}},
 	},
 
 	// What no list of classes has.
 	{
 		name: "a forged passkey is accepted", run: 3,
 		check: "passkeys", operation: "AuthorizePasskey", field: "error_code",
-		edits: []edit{{
-			"internal/passkey/passkey.go", "		key.PublicKey, protocol.SignaturePolicy{})\n	if err != nil {", "		key.PublicKey, protocol.SignaturePolicy{})\n	if err != nil && !FAULT {",
-		}},
+		edits: []edit{{"internal/passkey/passkey.go", "		key.PublicKey, protocol.SignaturePolicy{})\n	if err != nil {", "		key.PublicKey, protocol.SignaturePolicy{})\n	if err != nil && !FAULT {"}},
 	},
 	{
 		name:  "disabled users sign in",
@@ -517,45 +399,87 @@ var plantedFaults = []plantedFault{
 	{
 		name: "other sessions survive a new password", run: 3,
 		check: "password", operation: "Profile", field: "error_code",
-		edits: []edit{{
-			"internal/store/accounts.go", "	return revokeAll(ctx, tx, accountID, kept.ID)", "	if FAULT {\n		return nil\n	}\n	return revokeAll(ctx, tx, accountID, kept.ID)",
-		}},
+		edits: []edit{{"internal/store/accounts.go", "	return revokeAll(ctx, tx, accountID, kept.ID)", "	if FAULT {\n		return nil\n	}\n	return revokeAll(ctx, tx, accountID, kept.ID)"}},
 	},
 	{
 		name: "a mailed code bears fifty guesses", run: 0,
 		check: "identities", operation: "AuthorizeMailedCode", field: "error_code",
-		edits: []edit{{
-			"internal/accounts/mailedcode.go", "	guess := []throttle.Charge{{Key: chargeKey(\"mailed code\", string(digest[:])), Limit: mailedCodeGuesses}}\n",
-			"	guess := []throttle.Charge{{Key: chargeKey(\"mailed code\", string(digest[:])), Limit: mailedCodeGuesses}}\n	if FAULT {\n		guess[0].Limit.Burst *= 10\n	}\n",
-		}},
+		edits: []edit{{"internal/accounts/mailedcode.go", "	guess := []throttle.Charge{{Key: chargeKey(\"mailed code\", string(digest[:])), Limit: mailedCodeGuesses}}\n", "	guess := []throttle.Charge{{Key: chargeKey(\"mailed code\", string(digest[:])), Limit: mailedCodeGuesses}}\n	if FAULT {\n		guess[0].Limit.Burst *= 10\n	}\n"}},
 	},
 	{
 		name: "a mailed code signs in twice", run: 2,
 		check: "identities", operation: "AuthorizeMailedCode", field: "error_code",
-		edits: []edit{{
-			"internal/store/mailedcodes.go", "	return execAll(ctx, tx, voidMailedCodes(tx, accountID))", "	if FAULT {\n		return nil\n	}\n	return execAll(ctx, tx, voidMailedCodes(tx, accountID))",
-		}},
+		edits: []edit{{"internal/store/mailedcodes.go", "	return execAll(ctx, tx, voidMailedCodes(tx, accountID))", "	if FAULT {\n		return nil\n	}\n	return execAll(ctx, tx, voidMailedCodes(tx, accountID))"}},
 	},
 	{
 		name: "a mailed code does without the second factor", run: 3,
 		check: "identities", operation: "AuthorizeMailedCode", field: "error_code",
-		edits: []edit{{
-			"internal/accounts/mailedcode.go", "	if !a.TwoFactor.On() {\n		return open", "	if !a.TwoFactor.On() || FAULT {\n		return open",
-		}},
+		edits: []edit{{"internal/accounts/mailedcode.go", "	if !a.TwoFactor.On() {\n		return open", "	if !a.TwoFactor.On() || FAULT {\n		return open"}},
 	},
 	{
 		name: "mailed codes go to e-mails that are not verified", run: 0, more: true,
 		check: "identities", operation: "BeginMailedCode", field: "mail",
-		edits: []edit{{
-			"internal/accounts/mailedcode.go", "a.EmailVerified && a.Email.Key", "(a.EmailVerified || FAULT) && a.Email.Key",
-		}},
+		edits: []edit{{"internal/accounts/mailedcode.go", "a.EmailVerified && a.Email.Key", "(a.EmailVerified || FAULT) && a.Email.Key"}},
+	},
+	{
+		name: "jobs of a process that serves do not run", run: 3,
+		check: "serve", operation: "Register", field: "event",
+		edits: []edit{{"plugin/module.go", "		work = append(work, m.worker.Run)\n", "		if !FAULT {\n			work = append(work, m.worker.Run)\n		}\n"}},
+	},
+	{
+		name: "the next hashing is not told of its turn", run: 4,
+		check: "serve", operation: "Authorize", field: "error_code",
+		edits: []edit{{"internal/password/queue.go", "		w.outcome <- nil\n", "		if !FAULT {\n			w.outcome <- nil\n		}\n"}},
+	},
+	{
+		name: "a refused erasure counts as done", run: 0,
+		check: "take_over", operation: "work", field: "erased",
+		edits: []edit{{"internal/accounts/deletion.go", "		return fmt.Errorf(\"erasing user %d in the host: %w\", r.UserID, err)", "		if FAULT {\n			return nil\n		}\n		return fmt.Errorf(\"erasing user %d in the host: %w\", r.UserID, err)"}},
+	},
+	{
+		name: "users without a password cannot delete their account", run: 0,
+		check: "identities", operation: "Delete", field: "error_code",
+		edits: []edit{{"internal/accounts/deletion.go", ", proof: r.Proof}", ", proof: map[bool]string{false: r.Proof}[FAULT]}"}},
+	},
+	{
+		name: "wrapped hashes are read with their settings", run: 0,
+		check: "sign_in", operation: "Authorize", field: "error_code",
+		edits: []edit{{"internal/password/wrap.go", "		sum := strings.TrimPrefix(strings.TrimPrefix(encoded, waitingPrefix), s.settings)", "		sum := strings.TrimPrefix(strings.TrimPrefix(encoded, waitingPrefix), map[bool]string{false: s.settings}[FAULT])"}},
+	},
+	{
+		name: "a sign-in authorises the end of the second factor", run: 0,
+		check: "two_factor", operation: "RemoveOwnTwoFactor", field: "error_code",
+		edits: []edit{{"internal/accounts/twofactor.go", "	e.anew = true\n	who, attempt, err := s.identifyGuess(ctx, c, e.guess(), nil)", "	e.anew = !FAULT\n	who, attempt, err := s.identifyGuess(ctx, c, e.guess(), nil)"}},
+	},
+	{
+		name: "secrets are sealed anew for nobody", run: 0,
+		check: "take_over", operation: "Authorize", field: "error_code",
+		edits: []edit{{"internal/accounts/reseal.go", "keys.Seal(a.AccountID, secret)", "keys.Seal(map[bool]int64{false: a.AccountID}[FAULT], secret)"}},
+	},
+	{
+		name: "a shared address has no wider limit", run: 0, more: true,
+		check: "limits", operation: "Recover", field: "error_code",
+		edits: []edit{{"internal/accounts/attempts.go", "	if call.Shared {\n		l = wider(l)", "	if call.Shared && !FAULT {\n		l = wider(l)"}},
+	},
+	{
+		name: "the oldest known addresses are kept", run: 0,
+		check: "sessions", operation: "Export", field: "known_addresses.address",
+		edits: []edit{{"internal/store/attempts.go", "ELSE seen END DESC, address LIMIT ?)`", "ELSE seen END `+map[bool]string{false: \"DESC\"}[FAULT]+`, address LIMIT ?)`"}},
+	},
+	{
+		name: "a page that is left open keeps its session", run: 0,
+		check: "windows", operation: "Profile", field: "error_code",
+		edits: []edit{{"internal/accounts/identify.go", "(personal.CallFrom(ctx).Poll || now", "(personal.CallFrom(ctx).Poll && !FAULT || now"}},
+	},
+	{
+		name: "every tag of an address has mails of its own", run: 0,
+		check: "verification", operation: "Register", field: "mail",
+		edits: []edit{{"internal/accounts/mailbudgets.go", "	if plus <= 0 || plus > at {", "	if plus <= 0 || plus > at || FAULT {"}},
 	},
 	{
 		name: "a recovery keeps the other ways in", run: 0,
 		check: "recovery", operation: "Passkeys", field: "name",
-		edits: []edit{{
-			"internal/store/mails.go", "		removed, _, err := removeOtherWaysIn(ctx, tx, row.AccountID, wayIn{all: true})\n		if err != nil {\n			return err\n		}\n		return s.addJobs(ctx, tx, jobs(removed))", "		var removed accounts.OtherWays\n		if !FAULT {\n			removed, _, err = removeOtherWaysIn(ctx, tx, row.AccountID, wayIn{all: true})\n		}\n		if err != nil {\n			return err\n		}\n		return s.addJobs(ctx, tx, jobs(removed))",
-		}},
+		edits: []edit{{"internal/store/mails.go", "		removed, _, err := removeOtherWaysIn(ctx, tx, row.AccountID, wayIn{all: true})\n		if err != nil {\n			return err\n		}\n		return s.addJobs(ctx, tx, jobs(removed))", "		var removed accounts.OtherWays\n		if !FAULT {\n			removed, _, err = removeOtherWaysIn(ctx, tx, row.AccountID, wayIn{all: true})\n		}\n		if err != nil {\n			return err\n		}\n		return s.addJobs(ctx, tx, jobs(removed))"}},
 	},
 }
 

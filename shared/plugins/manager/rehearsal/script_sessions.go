@@ -362,7 +362,7 @@ func devices(p *player) {
 		p.enter(u)
 		p.pass(time.Minute)
 	}
-	p.signIn(u) // at the last one
+	p.send(u, personal.ExportRequest{Credentials: u.in, Password: u.password})
 	u.away = 0
 }
 

@@ -17,11 +17,11 @@ import (
 // authorises uses its attempt up, and stores the state of the passkey. It fails with
 // ErrCeremonyUsed also if the passkey was removed. The zero value is none.
 type PasskeyUse struct {
-	ID        int64
-	SignCount uint32
-	BackedUp  bool
-	Attempt   CeremonyUse
-	OnClone   func() []NewJob // stored if the sign count has not risen
+	ID                       int64
+	SignCount                uint32
+	BackupEligible, BackedUp bool
+	Attempt                  CeremonyUse
+	OnClone                  func() []NewJob // stored if the sign count has not risen
 }
 
 // AuthorizePasskey implements [personal.Service]. An unknown passkey costs the same as one whose
@@ -127,7 +127,7 @@ func (s *Service) checkPasskey(ctx context.Context, attempt, credential string) 
 // usePasskey is what is stored when a passkey was used.
 func (s *Service) usePasskey(ctx context.Context, p Passkey, after passkey.Key, a Account, attempt CeremonyUse) PasskeyUse {
 	return PasskeyUse{
-		ID: p.ID, SignCount: after.SignCount, BackedUp: after.BackedUp, Attempt: attempt,
+		ID: p.ID, SignCount: after.SignCount, BackupEligible: after.BackupEligible, BackedUp: after.BackedUp, Attempt: attempt,
 		OnClone: func() []NewJob {
 			return s.reports(ctx, personal.ActorUser, personal.EventPasskeyCloned, mailtext.PasskeyCloned, a.ID, a.Email)
 		},

@@ -34,7 +34,7 @@ type Key struct {
 	PublicKey    []byte // a COSE_Key
 	SignCount    uint32 // of the last signature; 0: the authenticator does not count
 
-	BackupEligible bool // it may be synchronised between devices; never changes
+	BackupEligible bool // it may be synchronised between devices, as the last signature says
 	BackedUp       bool // it is
 
 	Transports []string // how browsers reach the authenticator, as [Key.SetTransports] keeps them; none: unknown
@@ -142,8 +142,8 @@ func ParseAssertion(credential string) (a Assertion, err error) {
 }
 
 // Verify checks that an assertion was made for the challenge on a page of the site with the
-// key, by a verified user. It returns the key as it is after that: the caller compares and
-// stores the sign count. ErrInvalid.
+// key, by a verified user. It returns the key as it is after that: the caller compares the
+// sign count, and stores it and the flags of backups. ErrInvalid.
 func (s Site) Verify(challenge []byte, a Assertion, key Key) (after Key, err error) {
 	c := a.parsed
 	if !bytes.Equal(a.CredentialID, key.CredentialID) {
@@ -161,10 +161,8 @@ func (s Site) Verify(challenge []byte, a Assertion, key Key) (after Key, err err
 	if err := checkFlags(data.Flags); err != nil {
 		return key, err
 	}
-	if data.Flags.HasBackupEligible() != key.BackupEligible {
-		return key, invalid("the key has become another kind of key")
-	}
-	key.SignCount, key.BackedUp = data.Counter, data.Flags.HasBackupState()
+	// Level 3 of WebAuthn has the flag unchanged, but password managers change it in an update.
+	key.SignCount, key.BackupEligible, key.BackedUp = data.Counter, data.Flags.HasBackupEligible(), data.Flags.HasBackupState()
 	return key, nil
 }
 

@@ -337,6 +337,10 @@ func TestVerify_Refuses(t *testing.T) {
 		edit(&e)
 		return e.get(t)
 	}
+	bound := sign(func(d *device) { d.auth.Options.BackupEligible, d.auth.Options.BackupState = false, false })
+	if after, err := verify(challenge, bound, key); err != nil || !key.BackupEligible || after.BackupEligible || after.BackedUp {
+		t.Errorf("a key that may no longer be backed up: got %+v, error %v; want it with these flags", after, err)
+	}
 	for name, credential := range map[string]string{
 		"another key":               sign(func(d *device) { d.cred.Key = newDevice(virtualwebauthn.KeyTypeEC2).cred.Key }),
 		"another credential":        newDevice(virtualwebauthn.KeyTypeEC2).get(t),
@@ -344,7 +348,6 @@ func TestVerify_Refuses(t *testing.T) {
 		"another origin":            sign(func(d *device) { d.rp.Origin = "https://evil.example" }),
 		"an unverified user":        sign(func(d *device) { d.auth.Options.UserNotVerified = true }),
 		"an absent user":            sign(func(d *device) { d.auth.Options.UserNotPresent = true }),
-		"a bound key":               sign(func(d *device) { d.auth.Options.BackupEligible, d.auth.Options.BackupState = false, false }),
 		"a registration":            d.create(t),
 		"changed flags":             changeBytes(t, good, "authenticatorData", flags(32, without(0x10))),
 		"a changed counter":         changeBytes(t, good, "authenticatorData", func(b []byte) []byte { binary.BigEndian.PutUint32(b[33:], 99); return b }),

@@ -224,8 +224,8 @@ func (s *Store) usePasskey(ctx context.Context, tx bun.Tx, accountID int64, u ac
 	if len(before) == 0 {
 		return accounts.ErrCeremonyUsed
 	}
-	_, err = exec(ctx, tx, "UPDATE personal_passkeys SET sign_count = ?, backed_up = ?, last_used = ? WHERE id = ?",
-		int64(u.SignCount), u.BackedUp, at(s.Now()), u.ID)
+	_, err = exec(ctx, tx, "UPDATE personal_passkeys SET sign_count = ?, backup_eligible = ?, backed_up = ?, last_used = ? WHERE id = ?",
+		int64(u.SignCount), u.BackupEligible, u.BackedUp, at(s.Now()), u.ID)
 	if err != nil || !passkey.Cloned(uint32(before[0]), u.SignCount) {
 		return err
 	}

@@ -195,7 +195,7 @@ var passkeyCases = []testCase{
 		if count(errs, nil) != 1 || count(errs, accounts.ErrCeremonyUsed) != 7 {
 			t.Errorf("got %v, want one success", errs)
 		}
-		if got := w.onlyPasskey(a); got.SignCount != p.SignCount+1 || !got.LastUsed.Equal(w.Now()) || got.BackedUp {
+		if got := w.onlyPasskey(a); got.SignCount != p.SignCount+1 || !got.LastUsed.Equal(w.Now()) || got.BackedUp || got.BackupEligible {
 			t.Errorf("got %+v, want the counter, the backup state and the time of the use", got)
 		}
 		if due := w.kindsDue(); len(due) != 0 {

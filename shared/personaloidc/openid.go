@@ -392,7 +392,10 @@ func (p *openID) Finish(ctx context.Context, r personalpages.ProviderRequest, re
 		Identity: personal.Identity{Issuer: issuer, Subject: id.Subject}, Login: said.Login, Name: said.Name, Email: said.Email,
 		EmailVerified: bool(said.EmailVerified) && p.isAuthority(said.Email, said.Hosted),
 		SecondFactor:  slices.ContainsFunc(append(said.Methods, said.Class), func(v string) bool { return v != "" && slices.Contains(p.SecondFactor, v) }),
-		Session:       said.Session, Hint: signed,
+		Session:       said.Session,
+	}
+	if m.EndSession != "" { // else it only makes the response's header long, more than proxies take
+		user.Hint = signed
 	}
 	if said.AuthTime > 0 {
 		user.AuthenticatedAt = time.Unix(said.AuthTime, 0)

@@ -431,10 +431,11 @@ func TestSignOut_OffersThatOfTheProvider(t *testing.T) {
 	if !strings.Contains(long.page, "/end?client_id=example&amp;post_logout") {
 		t.Errorf("a token that is too long for a cookie: want the provider's page without a hint:\n%s", long.page)
 	}
-	w.provider.metadata["end_session_endpoint"] = ""
+	w.provider.metadata["end_session_endpoint"], w.provider.alter = "", nil
 	w.mount(personalpages.Config{}, w.registered())
-	without := w.browser()
+	without, early := w.browser(), w.browser()
 	without.get(startPath)
+	early.get(startPath)
 	without.post("/account/sign-out", nil)
 	without.want(200, "/account/sign-out", "You are still signed in at Example ID")
 	if strings.Contains(without.page, "Sign out at") {
@@ -445,8 +446,12 @@ func TestSignOut_OffersThatOfTheProvider(t *testing.T) {
 	without.want(200, "/") // it is said once
 
 	// The next user's sign-out does not name the one before to the provider.
-	w.provider.metadata["end_session_endpoint"], w.provider.alter = w.provider.url+"/end", nil
+	w.provider.metadata["end_session_endpoint"] = w.provider.url + "/end"
 	w.mount(personalpages.Config{}, w.registered())
+	early.post("/account/sign-out", nil)
+	if !strings.Contains(early.page, "/end?client_id=example&amp;post_logout") {
+		t.Errorf("a token of a time without such a page: want it not kept:\n%s", early.page)
+	}
 	next := name("next")
 	w.register(next, next+"@example.com", true)
 	kiosk := w.browser()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personalhttp"
+	"github.com/cms-personal/personal/shared/personalweb"
 	"github.com/cms-personal/personal/shared/personalweb/ui"
 )
 
@@ -21,12 +22,12 @@ func (s *site) requireUser(next http.HandlerFunc, options ...personalhttp.Requir
 }
 
 // refuse responds to a request that may not see a page. Visitors who are not signed
-// in are asked to sign in, and return to the page afterwards. The cookie is kept,
-// because another tab may have replaced it since.
+// in are asked to sign in, and return to the page afterwards, or to that of the form they have
+// sent. The cookie is kept, because another tab may have replaced it since.
 func (s *site) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	x, next := s.API.ErrorResponse(r, err), Path
-	if r.Method == http.MethodGet {
-		next = r.URL.RequestURI()
+	x, next := s.API.ErrorResponse(r, err), r.URL.RequestURI()
+	if r.Method != http.MethodGet {
+		next = refererPath(r)
 	}
 	switch {
 	case personalhttp.IsPoll(r) && (x.Code == personal.CodeUnauthenticated || x.Code == personal.CodeProfileIncomplete):
@@ -41,4 +42,13 @@ func (s *site) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	default:
 		s.problem(w, r, x, "", nil)
 	}
+}
+
+// refererPath returns the path and query of the page of this site that the browser was on; [Path] if it says none.
+func refererPath(r *http.Request) string {
+	from, err := url.Parse(r.Referer())
+	if err != nil || from.Host != r.Host {
+		return Path
+	}
+	return personalweb.LocalPath(from.RequestURI(), Path)
 }

@@ -21,6 +21,11 @@ func TestAccountPages_RedirectToSignIn(t *testing.T) {
 	b.get("/account/sign-in?next=%2Fdemo").shows(t, 200, "Please sign in to continue.")
 	b.post("/account", "name", "x").leads(t, "/account/sign-in?next=%2Faccount")
 	b.post("/account/sessions/end", "id", "2").leads(t, "/account/sign-in?next=%2Faccount")
+	for from, want := range map[string]string{
+		"http://example.com/demo?a=b": "%2Fdemo%3Fa%3Db", "https://evil.example/demo": "%2Faccount", "http://example.com//evil.example": "%2Faccount",
+	} {
+		b.send("POST", "/account", nil, "Referer", from).leads(t, "/account/sign-in?next="+want)
+	}
 }
 
 func TestSignIn_SaysWhyItIsShown(t *testing.T) {

@@ -131,7 +131,7 @@ func TestFront_LeadsToTheFirstSection(t *testing.T) {
 
 func TestForms_OnlySchemaAndUserFormsMayBeLarge(t *testing.T) {
 	b := open(t)
-	const usual, large = 64 << 10, 1 << 20
+	const usual, large = 192 << 10, 1 << 20
 	for path, limit := range map[string]int{
 		"/admin/users/1":        large,
 		"/admin/users/1/email":  usual,

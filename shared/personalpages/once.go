@@ -17,13 +17,13 @@ import (
 	"github.com/cms-personal/personal/shared/internal/urlencoded"
 	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/personalweb"
+	"github.com/cms-personal/personal/shared/personalweb/ui"
 )
 
 const (
 	onceField    = "once" // of a form: random, another one in each view of its page
 	maxOnce      = 10_000
 	onceLifetime = 10 * time.Second // of a response, after a success
-	maxOnceBody  = 64 << 10         // bytes; a longer form is refused anyway
 )
 
 // onces keeps the responses of forms that cannot be sent again: a visitor without scripts who clicks
@@ -71,13 +71,13 @@ func (o *onces) digestOf(c personal.Credentials) [sha256.Size]byte {
 // handle serves posts that are the same once, and gives each of them the response to the first.
 func (o *onces) handle(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(io.LimitReader(r.Body, maxOnceBody))
+		body, err := io.ReadAll(io.LimitReader(r.Body, ui.MaxForm)) // a longer form is refused anyway
 		r.Body = struct {
 			io.Reader
 			io.Closer
 		}{io.MultiReader(bytes.NewReader(body), r.Body), r.Body}
 		values := urlencoded.Parse(string(body))
-		if err != nil || len(body) == maxOnceBody || values.Get(onceField) == "" {
+		if err != nil || len(body) == ui.MaxForm || values.Get(onceField) == "" {
 			next.ServeHTTP(w, r)
 			return
 		}

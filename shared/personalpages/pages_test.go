@@ -291,8 +291,8 @@ func sized(bytes int) url.Values {
 	return url.Values{"filler": {strings.Repeat("x", bytes-len("filler="))}}
 }
 
-func TestForms_BodyOver64KiBIsRefused(t *testing.T) {
-	const limit = 64 << 10
+func TestForms_BodyOver192KiBIsRefused(t *testing.T) {
+	const limit = 192 << 10
 	b := newBrowser(t, newModule())
 	b.hold(first, time.Minute)
 	for _, path := range []string{
@@ -306,7 +306,7 @@ func TestForms_BodyOver64KiBIsRefused(t *testing.T) {
 		t.Errorf("/language: got %d, want 413", a.StatusCode)
 	}
 	if a := b.send("POST", "/account/sign-in", sized(limit)); a.StatusCode == 413 {
-		t.Error("a form of exactly 64 KiB: got 413")
+		t.Error("a form of exactly 192 KiB: got 413")
 	}
 }
 

@@ -62,7 +62,7 @@ func (p *Pages) RememberedLanguage(next http.Handler) http.Handler {
 
 // SwitchLanguage handles the language form of every page: it remembers the chosen
 // language for a year and leads back to the page. It ignores a form that cannot be
-// read, and responds to one of more than 64 KiB with 413.
+// read, and responds to one of more than 192 KiB with 413.
 func (p *Pages) SwitchLanguage(w http.ResponseWriter, r *http.Request) {
 	posted, err := ReadForm(w, r)
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {

@@ -224,10 +224,11 @@ func mark(text string) string {
 	return "sha256:" + base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-const (
-	// maxForm bounds a posted form, in bytes, as the HTTP contract bounds a body.
-	maxForm = 64 << 10
+// MaxForm bounds a posted form, in bytes: the 64 KiB that the HTTP contract has for a body, of which a
+// form takes up to three bytes for one.
+const MaxForm = 192 << 10
 
+const (
 	// maxPairs bounds the names and values of such a form, each of which takes many
 	// times the bytes that it was sent in. A page with 300 fields sends about 600.
 	maxPairs = 1000
@@ -245,10 +246,10 @@ type Posted struct {
 }
 
 // ReadForm reads a posted form from the body; it ignores the URL's query. Do not log
-// the error, which may quote the body. A form of more than 64 KiB or 1000 values is a
+// the error, which may quote the body. A form of more than 192 KiB or 1000 values is a
 // [*http.MaxBytesError]. A form with text that is not UTF-8 is an error.
 func ReadForm(w http.ResponseWriter, r *http.Request) (Posted, error) {
-	return readForm(w, r, maxForm, maxPairs)
+	return readForm(w, r, MaxForm, maxPairs)
 }
 
 // ReadLargeForm is [ReadForm] with a limit of 1 MiB alone, for administrators' forms that

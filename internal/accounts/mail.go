@@ -13,6 +13,7 @@ import (
 	"github.com/cms-personal/personal/internal/mailtext"
 	"github.com/cms-personal/personal/internal/outbox"
 	"github.com/cms-personal/personal/internal/token"
+	"github.com/cms-personal/personal/shared/localtext"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
@@ -107,7 +108,7 @@ const MaxLanguages = 64
 // them; "" if they are unknown.
 func mailLocale(ctx context.Context) string {
 	call := personal.CallFrom(ctx)
-	return cmp.Or(mailtext.ValidLanguages(call.Languages, MaxLanguages), mailtext.ValidLanguages(call.Locale, MaxLanguages))
+	return cmp.Or(localtext.ValidLanguages(call.Languages, MaxLanguages), localtext.ValidLanguages(call.Locale, MaxLanguages))
 }
 
 // withCall returns a context with the call that caused the mail.

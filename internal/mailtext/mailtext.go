@@ -370,29 +370,6 @@ func (s *Set) Locales(k Kind) (locales []string) {
 	return locales
 }
 
-// ValidLanguages returns the languages of a list, as [Set.Write] takes it, that are valid, as
-// many of the first ones as fit into limit bytes.
-func ValidLanguages(list string, limit int) string {
-	if _, _, err := language.ParseAcceptLanguage(list); err == nil && len(list) <= limit {
-		return list
-	}
-	kept := ""
-	for reader := range strings.SplitSeq(list, ",") {
-		tags, _, err := language.ParseAcceptLanguage(reader)
-		switch {
-		case err != nil || len(tags) == 0:
-			continue
-		case kept != "":
-			reader = kept + "," + reader
-		}
-		if len(reader) > limit {
-			break
-		}
-		kept = strings.TrimSpace(reader)
-	}
-	return kept
-}
-
 // best returns the index of the language for a reader. CLDR lists languages that speakers
 // of another understand, such as Russian for Kazakh. Such a substitute is used only if the
 // mail exists in none of the languages that the reader named. It returns 0 and false if no

@@ -518,21 +518,6 @@ func TestWrite_BuiltInMailReplacesOneThatFails(t *testing.T) {
 	}
 }
 
-func TestValidLanguages_KeepsWhatIsValidAndFits(t *testing.T) {
-	for list, want := range map[string]string{
-		"":                     "",
-		"de-CH, de;q=0.9":      "de-CH, de;q=0.9",
-		"ru,gar bage":          "ru",
-		"gar bage, ru":         "ru",
-		"gar bage":             "",
-		"de-CH,de,fr-CH,fr,en": "de-CH,de,fr-CH",
-	} {
-		if got := mailtext.ValidLanguages(list, 15); got != want {
-			t.Errorf("%q: got %q, want %q", list, got, want)
-		}
-	}
-}
-
 func TestCheckLocale_NamesWhatExists(t *testing.T) {
 	set := load(t, folder(t, "recovery.de.txt", "Subject: Deutsch\n\n{{.Token}}"))
 	for _, locale := range []string{"de", "de-AT", "en-GB", "ru"} {

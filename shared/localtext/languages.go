@@ -238,3 +238,26 @@ func Direction(locale string) string {
 	}
 	return "ltr"
 }
+
+// ValidLanguages returns the languages of a list in the form of Accept-Language that are valid, as
+// many of the first ones as fit into limit bytes.
+func ValidLanguages(list string, limit int) string {
+	if _, _, err := language.ParseAcceptLanguage(list); err == nil && len(list) <= limit {
+		return list
+	}
+	kept := ""
+	for reader := range strings.SplitSeq(list, ",") {
+		tags, _, err := language.ParseAcceptLanguage(reader)
+		switch {
+		case err != nil || len(tags) == 0:
+			continue
+		case kept != "":
+			reader = kept + "," + reader
+		}
+		if len(reader) > limit {
+			break
+		}
+		kept = strings.TrimSpace(reader)
+	}
+	return kept
+}

@@ -186,3 +186,18 @@ func TestDirection(t *testing.T) {
 		}
 	}
 }
+
+func TestValidLanguages_KeepsWhatIsValidAndFits(t *testing.T) {
+	for list, want := range map[string]string{
+		"":                     "",
+		"de-CH, de;q=0.9":      "de-CH, de;q=0.9",
+		"ru,gar bage":          "ru",
+		"gar bage, ru":         "ru",
+		"gar bage":             "",
+		"de-CH,de,fr-CH,fr,en": "de-CH,de,fr-CH",
+	} {
+		if got := localtext.ValidLanguages(list, 15); got != want {
+			t.Errorf("%q: got %q, want %q", list, got, want)
+		}
+	}
+}

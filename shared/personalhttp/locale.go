@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/text/language"
 
+	"github.com/cms-personal/personal/shared/localtext"
 	"github.com/cms-personal/personal/shared/personal"
 )
 
@@ -185,8 +186,8 @@ func (l *locales) choose(r *http.Request) *choice {
 		return known
 	}
 	preferred, _, err := language.ParseAcceptLanguage(header)
-	if err != nil {
-		preferred = nil
+	if err != nil { // of one tag; the others count
+		preferred, _, _ = language.ParseAcceptLanguage(localtext.ValidLanguages(header, len(header)))
 	}
 	locale, ok := l.supported.best(preferred...)
 	if !ok {

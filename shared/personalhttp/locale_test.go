@@ -36,6 +36,8 @@ func TestMessages_UseCallersLanguage(t *testing.T) {
 		{"ru", "kk, en-AU;q=0.5", english},
 		{"", "kk", russian},
 		{"ru", "!!", russian},
+		{"", "ru,-BE;q=0.4", russian},
+		{"", "es-ES_tradnl,ru;q=0.9", russian},
 		{"ru", strings.Repeat("en,", 1000) + "en", english},
 	} {
 		a := newSite(t, noService(), personalhttp.Options{DefaultLocale: c.fallback}).do("GET", prefix, "", "", "Accept-Language", c.accept)

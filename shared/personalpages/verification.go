@@ -115,11 +115,12 @@ func (p verificationPages) confirmForm(r *http.Request) (formPage, error) {
 		controls = append(controls, login)
 	}
 	return formPage{
-		Title:  p.text(r, "confirm_email"),
-		Lead:   p.text(r, "confirm_email_lead"),
-		Script: true,
-		Form:   ui.Form{Action: confirmPath, Submit: p.text(r, "confirm_email_button"), Controls: controls},
-		Asides: []aside{again},
+		Title:    p.text(r, "confirm_email"),
+		BadToken: p.text(r, "confirm_email_invalid"),
+		Lead:     p.text(r, "confirm_email_lead"),
+		Script:   true,
+		Form:     ui.Form{Action: confirmPath, Submit: p.text(r, "confirm_email_button"), Controls: controls},
+		Asides:   []aside{again},
 	}, nil
 }
 

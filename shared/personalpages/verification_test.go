@@ -34,6 +34,10 @@ func TestRegister_WithRequiredVerificationLeadsToTheMailbox(t *testing.T) {
 	}, m.calls); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
 	}
+	m.ConfirmEmailFunc = func(context.Context, personal.ConfirmEmailRequest) (int64, error) {
+		return 0, personal.NewError(personal.CodeInvalidToken, nil)
+	}
+	b.post("/account/email", "token", "t").shows(t, 422, "If you have already confirmed the address, just sign in.")
 }
 
 func TestConfirmEmail_BrowserThatRegisteredKnowsTheLogin(t *testing.T) {

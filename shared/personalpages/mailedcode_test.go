@@ -72,7 +72,7 @@ func withMailedCodes(m *module) *module {
 	return m
 }
 
-const wrongMailedCode = `id="field-mailed_code-error">This code is wrong or has expired. Check it, or have another e-mail sent.`
+const wrongMailedCode = `id="field-mailed_code-error">This code is wrong or has expired. Check it, or have another e-mail sent. If you have asked more than once, use the newest e-mail.`
 
 func TestMailedCode_SignsIn(t *testing.T) {
 	m := withMailedCodes(newModule())

@@ -26,7 +26,7 @@ func TestRegister_WithRequiredVerificationLeadsToTheMailbox(t *testing.T) {
 		`href="/account/email"`)
 	b.get("/account/verify").shows(t, 200, `name="login"`, "Send an e-mail", `href="/account/email"`)
 	b.post("/account/verify", "login", "anna@example.com").leads(t, "/account/mailbox?sent=email_resend")
-	b.get("/account/mailbox?sent=email_resend").shows(t, 200, "If the address still has to be confirmed, an e-mail", `href="/account/verify"`)
+	b.get("/account/mailbox?sent=email_resend").shows(t, 200, "If the address still has to be confirmed, an e-mail", "Only a few are sent in an hour.", `href="/account/verify"`)
 	b.post("/account/email", "token", "t", "login", "anna").leads(t, "/account/sign-in")
 	b.get("/account/sign-in").shows(t, 200, "Your e-mail address has been confirmed.")
 	if diff := cmp.Diff([]any{

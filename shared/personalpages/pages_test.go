@@ -83,12 +83,17 @@ func TestRegister_InvalidFormKeepsTypedValues(t *testing.T) {
 	m := newModule()
 	m.fields = []personal.Field{
 		{Name: "city", Type: personal.TypeEnum, Label: personal.LocalText{"ru": "Город"}, Options: []personal.Option{{Value: "kazan", Label: personal.LocalText{"ru": "Казань"}}}},
+		{Name: "size", Type: personal.TypeEnum, Default: personal.Text("m"), Options: []personal.Option{{Value: "m"}}},
 		{Name: "news", Type: personal.TypeBoolean, Default: personal.Text("true")},
 		{Name: "number", Type: personal.TypeText, ReadOnly: true},
 	}
 	b := newBrowser(t, m)
 	b.headers = []string{"Accept-Language", "ru"}
-	b.get("/account/register").shows(t, 200, "Город", "Казань", `name="news" type="checkbox" value="true" checked`)
+	page := b.get("/account/register")
+	page.shows(t, 200, "Город", "Казань", `name="news" type="checkbox" value="true" checked`, `<option value="m" selected>`)
+	if n := strings.Count(page.body, `<option value=""`); n != 1 {
+		t.Errorf("got %d empty choices, want one, of the field without a default", n)
+	}
 	a := b.post("/account/register", "login", "taken", "email", "a@example.com", "password", "hidden horse", "confirm_password",
 		"hidden horse", "city", "kazan")
 	a.shows(t, 409, "Ошибка: Регистрация", "Такая учётная запись уже есть.",

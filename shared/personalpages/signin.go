@@ -179,9 +179,14 @@ func (s *site) registrationControls(r *http.Request, name *string) ([]ui.Control
 	controls := []ui.Control{s.nameControl(r, name)}
 	labels := s.API.Labels(r)
 	for _, f := range fields {
-		if !f.ReadOnly {
-			controls = append(controls, s.pages.FieldControl(r, f, labels, ui.FieldDefault(f)))
+		if f.ReadOnly {
+			continue
 		}
+		c := s.pages.FieldControl(r, f, labels, ui.FieldDefault(f))
+		if c.Kind == ui.KindSelect && !f.Default.IsZero() { // which replaces no choice
+			c.Options = slices.DeleteFunc(c.Options, func(o ui.Choice) bool { return o.Value == "" })
+		}
+		controls = append(controls, c)
 	}
 	return controls, nil
 }

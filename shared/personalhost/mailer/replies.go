@@ -68,8 +68,9 @@ const (
 )
 
 // aboutRecipient are the enhanced codes of a recipient that can get no mail (RFC 3463, RFC 7505): no
-// such mailbox, no such system, a bad address, a mailbox that has moved, a null MX, a disabled mailbox.
-var aboutRecipient = []string{"5.1.1", "5.1.2", "5.1.3", "5.1.6", "5.1.10", "5.2.1"}
+// such mailbox, no such system, a bad address, a mailbox that has moved, a null MX, a disabled mailbox,
+// a full one.
+var aboutRecipient = []string{"5.1.1", "5.1.2", "5.1.3", "5.1.6", "5.1.10", "5.2.1", "5.2.2"}
 
 // unknownMailbox are the codes of RCPT that say the same without an enhanced code.
 var unknownMailbox = []int{550, 551, 553}

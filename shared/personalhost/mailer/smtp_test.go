@@ -165,7 +165,7 @@ func TestSMTP_Verdicts(t *testing.T) {
 		"RCPT 550 no such box, ask 5.7.1.4":                 "550 no such box, ask 5.7.1.4",
 		"RCPT 550 rejected, no such box (5.1.1).":           "550 rejected, no such box (5.1.1).",
 		"RCPT 550 5.1.0 address rejected":                   site,
-		"RCPT 552 5.2.2 mailbox full":                       site,
+		"RCPT 552 5.2.2 mailbox full":                       "552 5.2.2 mailbox full",
 		"RCPT 550 4.1.1 confused":                           site,
 		"RCPT 530 5.7.0 authentication required":            site,
 		"RCPT 554 transaction failed":                       site,

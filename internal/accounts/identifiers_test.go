@@ -69,6 +69,7 @@ func TestParseEmail_Forms(t *testing.T) {
 		"quoted":               {text: `"a b"@example.com`, code: personal.FieldErrorInvalidFormat},
 		"non-ASCII local part": {text: "ада@example.com", code: personal.FieldErrorInvalidFormat},
 		"two dots":             {text: "a..b@example.com", code: personal.FieldErrorInvalidFormat},
+		"a dot before the @":   {text: "ada.@example.com", code: personal.FieldErrorInvalidFormat},
 		"a dot at the end":     {text: "ada@example.com.", code: personal.FieldErrorInvalidFormat},
 		"long local part":      {text: strings.Repeat("a", 65) + "@example.com", code: personal.FieldErrorTooLong},
 		"long":                 {text: "a@" + strings.Repeat(strings.Repeat("b", 60)+".", 4) + "example.com", code: personal.FieldErrorTooLong},

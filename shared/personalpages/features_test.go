@@ -31,7 +31,7 @@ func TestFeatures_AreInTheForms(t *testing.T) {
 	b.get("/account/sign-in").shows(t, 200, "Login or e-mail")
 	b.get("/account/email").lacks(t, `name="login"`) // no account waits for its confirmation
 	b.hold(first, 0)
-	date := time.Now().Add(10 * 24 * time.Hour).UTC().Format("2 Jan 2006")
+	date := time.Now().Add(10 * 24 * time.Hour).UTC().Format("2 Jan 2006 (UTC)")
 	b.get("/account").shows(t, 200, "erased on "+date, `href="/account/delete"`)
 	b.jar["proof"] = &http.Cookie{Name: "proof", Value: rightProof}
 	b.get("/account/delete").shows(t, 200, "erased on "+date)

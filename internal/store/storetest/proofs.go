@@ -107,7 +107,9 @@ var proofCases = []testCase{
 			{"one of another session", accounts.ErrProofVoid, func(a *accounts.Account, _ accounts.Session, p *accounts.ProofUse) { p.SessionID = w.open(*a).ID }},
 			{"one of another account", accounts.ErrStale, func(_ *accounts.Account, _ accounts.Session, p *accounts.ProofUse) { *p = w.prove(w.createAny()) }},
 			{"a replaced one", accounts.ErrProofVoid, func(a *accounts.Account, s accounts.Session, _ *accounts.ProofUse) { w.prove(*a, s) }},
-			{"one that has ended", accounts.ErrProofVoid, func(_ *accounts.Account, _ accounts.Session, p *accounts.ProofUse) { p.After = w.Now().Add(time.Second) }},
+			{"one that has ended", accounts.ErrProofVoid, func(_ *accounts.Account, _ accounts.Session, p *accounts.ProofUse) {
+				p.After = w.Now().Add(time.Second)
+			}},
 			{"one of a session that has ended", accounts.ErrStale, func(a *accounts.Account, _ accounts.Session, p *accounts.ProofUse) {
 				ended := w.open(*a)
 				*p = w.prove(*a, ended)

@@ -56,8 +56,9 @@ func updateUser(p *player) {
 	uma, una := p.users["uma"], p.users["una"]
 	p.enter(uma)
 	type update = personal.UpdateUserRequest
-	p.send(nil, update{UserID: uma.id, Fields: map[string]personal.Input{"name": personal.Text("Ума"), "rating": personal.Text("5"), "level": personal.Text("2"), "city": {}, "a_tags": {Kind: personal.InputList, List: []string{"b", "a"}}}},
+	p.send(nil, update{UserID: uma.id, Fields: map[string]personal.Input{"name": personal.Text("Ума"), "rating": personal.Text("5"), "level": personal.Text("2"), "city": personal.Text("Omsk"), "a_tags": {Kind: personal.InputList, List: []string{"b", "a"}}}}, update{UserID: uma.id, Fields: map[string]personal.Input{"city": {}}},
 		update{UserID: uma.id, Fields: map[string]personal.Input{"age": personal.Text("151"), "kind": personal.Text("poet"), "none": personal.Text("1")}}, update{UserID: 1 << 40}, update{UserID: uma.id})
+	p.send(nil, personal.FindUsersRequest{Search: "ума"})
 	p.do(uma, personal.OpProfile, uma.in)
 	p.send(uma, personal.RecoverRequest{Login: uma.login})
 	token := p.token(uma.email)
@@ -67,7 +68,6 @@ func updateUser(p *player) {
 	p.send(nil, set{UserID: uma.id}, personal.ExplainRequest{Login: uma.login})
 	p.send(nil, set{UserID: uma.id, Email: uma.email}, personal.CreateUserRequest{Login: "uma.mail@script.invalid", Email: "uma.mail@script.invalid"})
 	p.do(nil, personal.OpUser, uma.id)
-	p.send(nil, personal.FindUsersRequest{Search: "ума"}, personal.FindUsersRequest{Search: "uma.new"}) // found by what is stored now
 }
 
 // access takes access from users, and gives it back.

@@ -39,7 +39,7 @@ func comers(p *player) {
 	}
 	r := request(igor, true)
 	known, reserved, own := r, r, r
-	known.Identity, own.Method, reserved.Login = p.users["ivy"].identity, personal.MethodPassword, "chief"
+	known.Identity, own.Method, reserved.Login = p.users["boris"].identity, personal.MethodPassword, append(p.listed("reserved"), "admin")[0]
 	p.send(igor, register{}, known, reserved, own)
 	in := ask[personal.SignedIn](p, igor, personal.OpRegisterIdentity, r)
 	igor.in, igor.proof = in.Credentials, in.Proof.Proof

@@ -80,7 +80,9 @@ func TestInvoke_LostProcessIsUnavailableAndNotRepeated(t *testing.T) {
 	before := r.Status().PID
 	wantUnavailable(t, r.service.Recover(limited(t), personal.RecoverRequest{Login: "exit"}))
 	r.wantServedByOther(t, before)
-	if s := r.Status(); s.Restarts != 1 || !strings.Contains(s.LastError, "exit status 5") {
+	s := r.Status()
+	late := strings.Contains(s.LastError, "connection") // on a busy machine that is known before the exit
+	if s.Restarts != 1 || !strings.Contains(s.LastError, "exit status 5") && !late {
 		t.Errorf("got status %+v, want one restart: the call killed one process", s)
 	}
 }

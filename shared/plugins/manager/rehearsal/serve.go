@@ -14,9 +14,13 @@ func serve(p *player) {
 	u := p.add("served")
 	var mailed, erased bool
 	var id int64
-	await := func(operation personal.OperationName, field string, request any, done func() bool) {
-		if _, err := p.call(u, operation, request); err != nil {
-			p.fail(operation, ErrorCode, "it is refused: "+err.Error())
+	await := func(operation personal.OperationName, field string, request any, done func() bool) (asked bool) {
+		_, err := p.call(u, operation, request)
+		if code := personal.CodeOf(err); code == personal.CodeInternal || code == personal.CodeUnavailable {
+			p.fail(operation, ErrorCode, "it fails: "+err.Error())
+		}
+		if err != nil { // by the site's settings; both versions are asked that elsewhere
+			return false
 		}
 		limit := time.NewTimer(startTimeout)
 		defer limit.Stop()
@@ -34,8 +38,11 @@ func serve(p *player) {
 				p.fail(operation, field, "the rehearsal has ended")
 			}
 		}
+		return true
 	}
-	await(personal.OpRegister, "event", u.registration(), func() bool { return id != 0 })
+	if !await(personal.OpRegister, "event", u.registration(), func() bool { return id != 0 }) {
+		return
+	}
 	await(personal.OpRecover, "mail", personal.RecoverRequest{Login: u.login}, func() bool { return mailed })
 	for began := time.Now(); ; {
 		err := signInTogether(p, u)

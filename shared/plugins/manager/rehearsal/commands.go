@@ -26,10 +26,8 @@ type command struct {
 
 var commands = []command{
 	{"user show", []string{"user", "show", "nobody"}, true},
-	{"user list", []string{"user", "list"}, true},
 	{"status", []string{"status"}, true},
 	{"export", []string{"export"}, true},
-	{"export user", []string{"export", "--user", "full1"}, true},
 	{"user disable", []string{"user", "disable", "full1"}, true}, // by the real clock, so nothing reads it
 	{"revoke-all", []string{"revoke-all"}, true},
 	{"mail preview", []string{"mail", "preview", "--all"}, false},
@@ -115,7 +113,7 @@ func sections(text string) map[string]string {
 	return all
 }
 
-// importUsers stores users in a database, and makes its schema if it is new.
+// importUsers stores users in a database, and makes its schema first if it has none.
 func (c *Config) importUsers(ctx context.Context, v Version, database string, s *story, users []byte) error {
 	in := func(name string) string { return database + "." + name }
 	for name, data := range map[string][]byte{

@@ -132,8 +132,8 @@ func weak(login string) (password, hash string) {
 	return password, hex.EncodeToString(sum[:])
 }
 
-// wrapped are users whom a version imports itself, before the second act, in which it wraps their hashes. The
-// first one signs in then.
+// wrapped are users whose hashes wait to be wrapped when the first act has ended. The first one signs in
+// in the second.
 var wrapped = []string{"wrapped1", "wrapped2"}
 
 func wrappedUsers(s *story) (lines []byte) {

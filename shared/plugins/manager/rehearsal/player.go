@@ -62,9 +62,9 @@ type player struct {
 type ended struct{}
 
 // play starts a version on a database file, plays scenes to it, and stops it. The result has all that
-// was played until the process failed.
-func (c *Config) play(ctx context.Context, v Version, database string, s *story, scenes []scene) *player {
-	p := &player{story: s, stage: &stage{schema: s.schema, came: make(chan struct{}, 1)}, output: &output{}, serves: scenes[0].name == actServe[0].name}
+// was played until the process failed. With serves, it is no scratch process.
+func (c *Config) play(ctx context.Context, v Version, database string, s *story, scenes []scene, serves bool) *player {
+	p := &player{story: s, stage: &stage{schema: s.schema, came: make(chan struct{}, 1)}, output: &output{}, serves: serves}
 	var stop context.CancelFunc
 	p.ctx, stop = context.WithCancel(ctx)
 	defer stop()
@@ -321,7 +321,8 @@ func (p *player) by(u *user, operation personal.OperationName) context.Context {
 
 const requestPrefix = "rehearsal "
 
-// addressOf returns an address in its own network, in ranges that no client has (RFC 3849; RFC 1918).
+// addressOf returns an address in its own network, in ranges for examples and private networks (RFC 3849,
+// RFC 1918).
 func addressOf(n int) netip.Addr {
 	if n%2 == 1 {
 		return netip.AddrFrom4([4]byte{10, byte(n >> 8), byte(n), 1})

@@ -70,20 +70,23 @@ func Run(ctx context.Context, c Config) (Result, error) {
 	defer stop()
 	var loaded, served *player // beside act 1, when the machine has little to do
 	playing.Go(func() {
-		loaded = c.play(ctx, c.New, filepath.Join(c.Dir, "load.db"), newStory(time.Now(), c.Settings), actLoad)
-		served = c.play(ctx, c.New, filepath.Join(c.Dir, "serve.db"), newStory(time.Now(), c.Settings), actServe)
+		loaded = c.play(ctx, c.New, filepath.Join(c.Dir, "load.db"), newStory(time.Now(), c.Settings), actLoad, false)
+		served = c.play(ctx, c.New, filepath.Join(c.Dir, "serve.db"), newStory(time.Now(), c.Settings), actServe, true)
 	})
-	begin := newStory(time.Now().AddDate(-3, 0, 0), c.Settings) // commands, by the real clock, leave out what is in the future
+	begin := newStory(time.Now(), c.Settings)
 	base := filepath.Join(c.Dir, "act1.db")
 	if err := c.importUsers(ctx, *old, base, begin, importedUsers(begin)); err != nil { // of every stored format of hash
 		return Result{}, err
 	}
-	first := c.play(ctx, *old, base, begin, actOne)
+	first := c.play(ctx, *old, base, begin, actOne, false)
 	if len(first.failures) > 0 {
 		if c.Old != nil {
 			return Result{}, fmt.Errorf("the version that serves, %s, cannot play the script: %s", old.Manifest.Version, first.failures[0].reason)
 		}
 		return c.result(newComparison(), first), nil
+	}
+	if err := c.importUsers(ctx, *old, base, begin, wrappedUsers(begin)); err != nil {
+		return Result{}, err
 	}
 	begin.keys = append([][]byte{randomKey()}, begin.keys...) // what is sealed is sealed anew
 	names := [2]string{"old", "new"}
@@ -96,21 +99,13 @@ func Run(ctx context.Context, c Config) (Result, error) {
 			if copies[i] = copyDatabase(base, database); copies[i] != nil {
 				return
 			}
-			told := begin.clone()
-			second := &player{story: told}
-			acts[i][0] = second
-			if err := c.importUsers(ctx, version, database, told, wrappedUsers(told)); err != nil {
-				second.check = "import"
-				second.note("", "import", err.Error())
-				return
-			}
-			second = c.play(ctx, version, database, told, actTwo)
+			second := c.play(ctx, version, database, begin.clone(), actTwo, false)
 			acts[i][0] = second
 			defer func() { commands[i] = c.runCommands(ctx, version, database) }()
 			if len(second.failures) > 0 {
 				return
 			}
-			acts[i][1] = c.play(ctx, *old, database, second.story.clone(), actThree)
+			acts[i][1] = c.play(ctx, *old, database, second.story.clone(), actThree, false)
 		})
 	}
 	playing.Wait()

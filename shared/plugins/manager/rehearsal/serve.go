@@ -12,13 +12,11 @@ import (
 // scratch processes work in turns, and hash at once.
 func serve(p *player) {
 	u := p.add("served")
-	var mailed, erased bool
+	var mailed, erased bool // a mail of any kind
 	var id int64
-	await := func(operation personal.OperationName, field string, request any, done func() bool) (asked bool) {
-		_, err := p.call(u, operation, request)
-		if code := personal.CodeOf(err); code == personal.CodeInternal || code == personal.CodeUnavailable {
-			p.fail(operation, ErrorCode, "it fails: "+err.Error())
-		}
+	await := func(operation personal.OperationName, field string, request any, done func() bool) (accepted bool) {
+		err := p.patiently(operation, func() error { _, err := p.invoke(u, operation, request); return err })
+		p.lines = append(p.lines, line{check: p.check, operation: operation, answer: AnswerOf(nil, err)})
 		if err != nil { // by the site's settings; both versions are asked that elsewhere
 			return false
 		}
@@ -32,6 +30,8 @@ func serve(p *player) {
 				for _, e := range events {
 					id = max(id, e.UserID)
 				}
+			case <-p.process.Lost():
+				p.lost(operation, "the process has ended", nil)
 			case <-limit.C:
 				p.fail(operation, field, "nothing has come within "+startTimeout.String())
 			case <-p.ctx.Done():
@@ -44,23 +44,40 @@ func serve(p *player) {
 		return
 	}
 	await(personal.OpRecover, "mail", personal.RecoverRequest{Login: u.login}, func() bool { return mailed })
-	for began := time.Now(); ; {
-		err := signInTogether(p, u)
-		if err == nil {
-			break
-		}
-		if time.Since(began) >= startTimeout { // until then the machine may be busy
-			p.fail(personal.OpAuthorize, ErrorCode, "sign-ins at the same time fail: "+err.Error())
-		}
-	}
+	_ = p.patiently(personal.OpAuthorize, func() error { return signInTogether(p, u) })
 	u = nil // an administrator
 	await(personal.OpDeleteUser, "erased", id, func() bool { return erased })
 }
 
-// signInTogether signs a user in several times at once. The user may not sign in yet.
+// pause is how long patiently waits between two calls.
+const pause = 100 * time.Millisecond
+
+// patiently calls until the process is not unavailable, and fails the act after a while: until then the
+// machine may be busy.
+func (p *player) patiently(operation personal.OperationName, call func() error) error {
+	began, starved := time.Now(), p.process.Starved()
+	for {
+		err := call()
+		switch code := personal.CodeOf(err); {
+		case err == nil:
+			return nil
+		case p.process.IsLost():
+			p.lost(operation, "the process has ended", err)
+		case code == personal.CodeInternal, p.ctx.Err() != nil:
+			p.fail(operation, ErrorCode, "it fails: "+err.Error())
+		case code != personal.CodeUnavailable:
+			return err
+		case time.Since(began)-(p.process.Starved()-starved) >= startTimeout:
+			p.fail(operation, ErrorCode, "it is unavailable: "+err.Error())
+		}
+		time.Sleep(pause)
+	}
+}
+
+// signInTogether signs a user in twice at once, who may not be allowed to yet.
 func signInTogether(p *player, u *user) error {
 	var calling sync.WaitGroup
-	failed := make([]error, 3)
+	failed := make([]error, 2)
 	for i := range failed {
 		calling.Go(func() {
 			_, err := p.invoke(u, personal.OpAuthorize, personal.AuthorizeRequest{Login: u.login, Password: u.password})

@@ -427,11 +427,6 @@ var plantedFaults = []plantedFault{
 		edits: []edit{{"plugin/module.go", "		work = append(work, m.worker.Run)\n", "		if !FAULT {\n			work = append(work, m.worker.Run)\n		}\n"}},
 	},
 	{
-		name: "the next hashing is not told of its turn", run: 4,
-		check: "serve", operation: "Authorize", field: "error_code",
-		edits: []edit{{"internal/password/queue.go", "		w.outcome <- nil\n", "		if !FAULT {\n			w.outcome <- nil\n		}\n"}},
-	},
-	{
 		name: "a refused erasure counts as done", run: 0,
 		check: "take_over", operation: "work", field: "erased",
 		edits: []edit{{"internal/accounts/deletion.go", "		return fmt.Errorf(\"erasing user %d in the host: %w\", r.UserID, err)", "		if FAULT {\n			return nil\n		}\n		return fmt.Errorf(\"erasing user %d in the host: %w\", r.UserID, err)"}},

@@ -113,7 +113,7 @@ func sections(text string) map[string]string {
 	return all
 }
 
-// importUsers stores users in a database, and makes its schema first if it has none.
+// importUsers stores users in a database. The command makes the schema, if the database has none.
 func (c *Config) importUsers(ctx context.Context, v Version, database string, s *story, users []byte) error {
 	in := func(name string) string { return database + "." + name }
 	for name, data := range map[string][]byte{
@@ -124,16 +124,13 @@ func (c *Config) importUsers(ctx context.Context, v Version, database string, s 
 			return err
 		}
 	}
-	for _, a := range [][]string{
-		{"migrate"}, {"import", "--fields=" + in("fields.json"), "--settings=" + in("costs.toml"), "--wrap=later", in("users.ndjson")},
-	} {
-		if code, text, err := c.run(ctx, v, database, a...); err != nil || code != 0 {
-			lines := strings.Split(strings.TrimSpace(text), "\n")
-			if err == nil {
-				err = errors.New(lines[len(lines)-1])
-			}
-			return fmt.Errorf("personal %s for the script: exit code %d: %w", a[0], code, err)
-		}
+	code, text, err := c.run(ctx, v, database, "import", "--fields="+in("fields.json"), "--settings="+in("costs.toml"), "--wrap=later", in("users.ndjson"))
+	if err == nil && code == 0 {
+		return nil
 	}
-	return nil
+	if err == nil {
+		lines := strings.Split(strings.TrimSpace(text), "\n")
+		err = errors.New(lines[len(lines)-1])
+	}
+	return fmt.Errorf("personal import for the script: exit code %d: %w", code, err)
 }

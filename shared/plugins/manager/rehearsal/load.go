@@ -81,7 +81,7 @@ func (p *player) loadRound(callers []*user, operations ...personal.OperationName
 				if next, ok := response.(personal.Credentials); ok {
 					u.in = next
 				}
-				if code := personal.CodeOf(err); code == personal.CodeInternal || code == personal.CodeUnavailable {
+				if broken(err) {
 					failed[i] = err
 					return
 				}

@@ -84,9 +84,7 @@ func (c *Config) play(ctx context.Context, v Version, database string, s *story,
 		p.check = scene.name
 		p.protect(func() {
 			scene.do(p)
-			if !p.serves {
-				p.pass(0)
-			}
+			p.pass(0)
 		})
 	}
 	return p
@@ -151,9 +149,7 @@ func (p *player) start(c *Config, v Version, database string) {
 	step("activate", p.process.Activate)
 	step("settle", p.process.Settle)
 	p.client = rpc.NewClient(p.process.Conn(), p.stage)
-	if !p.serves {
-		p.pass(0)
-	}
+	p.pass(0)
 }
 
 // pass moves the clock, and lets the process work.
@@ -163,6 +159,9 @@ func (p *player) pass(d time.Duration) { p.forward(d, !p.quiet) }
 func (p *player) wait(d time.Duration) { p.forward(d, false) }
 
 func (p *player) forward(d time.Duration, work bool) {
+	if p.serves { // it takes no turns
+		return
+	}
 	p.now = p.now.Add(d)
 	l := line{check: p.check}
 	p.turn(&l, d, work)
@@ -245,6 +244,12 @@ func (p *player) call(as *user, operation personal.OperationName, request any) (
 		p.lost(operation, "the call had no response within "+callTimeout.String(), err)
 	}
 	return response, err
+}
+
+// broken reports whether a call has failed by a fault, and was not refused.
+func broken(err error) bool {
+	code := personal.CodeOf(err)
+	return code == personal.CodeInternal || code == personal.CodeUnavailable
 }
 
 // invoke is call for use by several callers at once: it returns what fails an act, too.

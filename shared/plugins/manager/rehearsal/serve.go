@@ -81,7 +81,7 @@ func signInTogether(p *player, u *user) error {
 	for i := range failed {
 		calling.Go(func() {
 			_, err := p.invoke(u, personal.OpAuthorize, personal.AuthorizeRequest{Login: u.login, Password: u.password})
-			if code := personal.CodeOf(err); code == personal.CodeInternal || code == personal.CodeUnavailable {
+			if broken(err) {
 				failed[i] = err
 			}
 		})

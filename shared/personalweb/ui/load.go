@@ -241,9 +241,11 @@ type assets struct {
 	files map[string]asset  // by URL
 }
 
+// asset is a file that its source serves: files of the program are not copied to the heap.
 type asset struct {
 	mediaType string
-	data      []byte
+	source    fs.FS
+	name      string
 }
 
 func newAssets(at string, sources ...fs.FS) (*assets, error) {
@@ -274,7 +276,7 @@ func newAssets(at string, sources ...fs.FS) (*assets, error) {
 			}
 			sum := sha256.Sum256(data)
 			url := at + strings.TrimSuffix(name, extension) + "." + hex.EncodeToString(sum[:6]) + extension
-			a.urls[name], a.files[url] = url, asset{mediaType, data}
+			a.urls[name], a.files[url] = url, asset{mediaType, source, name}
 		}
 	}
 	return a, nil
@@ -300,5 +302,5 @@ func (a *assets) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", file.mediaType)
 	w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
-	_, _ = w.Write(file.data) // an error means that the client is gone
+	http.ServeFileFS(w, r, file.source, file.name)
 }

@@ -94,7 +94,7 @@ const head = `# Where an operation is
 For contributors. After this page you know which files to open for a change.
 
 A rule is in ` + "`internal/accounts`" + `, its statements in ` + "`internal/store`" + `, pages in ` + "`shared/personalpages`" + ` or
-` + "`shared/personaladmin`" + `, what it promises in ` + "`shared/personal/personaltest`" + `. The message of an operation of the API is
+another folder of ` + "`shared`" + `, what it promises in ` + "`shared/personal/personaltest`" + `. The message of an operation of the API is
 ` + "`success.PATH`" + ` in ` + "`shared/personalhttp/messages`" + `.
 
 This guide is made from names in the source, by ` + "`make generate`" + `: it follows calls a file or two beyond the operation's own,
@@ -204,9 +204,12 @@ func (m *sources) row(o personal.Operation) ([]string, error) {
 	if m.messages["success."+message] == "" {
 		message = ""
 	}
-	pages := append(m.pages.callers(operation), m.admin.callers(operation, "a", "Recovery", "Mails")...)
+	pages := m.pages.callers(operation)
+	for _, file := range m.admin.callers(operation, "a", "Recovery", "Mails") {
+		pages = append(pages, "personaladmin/"+file)
+	}
 	for _, file := range m.web.callers(operation) {
-		pages = append(pages, "shared/personalweb/"+file)
+		pages = append(pages, "personalweb/"+file)
 	}
 	return []string{message, method.file, list(store), strings.Join(pages, ", "), list(mails), list(settings), test}, nil
 }

@@ -48,9 +48,6 @@ type Description struct {
 	Fields   []Field                // that its templates may use, in the order in which they are listed
 }
 
-// Has reports whether templates of the kind may use a field.
-func (d Description) Has(f Field) bool { return slices.Contains(d.Fields, f) }
-
 // Field is the name of a value that a template may use.
 type Field string
 

@@ -29,6 +29,12 @@ type countedConn struct {
 	count *parses
 }
 
+type fullStmt interface {
+	driver.Stmt
+	driver.StmtExecContext
+	driver.StmtQueryContext
+}
+
 func (c countedConn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
 	stmt, err := c.fullSQLite.PrepareContext(ctx, query)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 )
 
 // watch is called before a statement is sent; its error is that of the statement, which is then not
-// sent. BEGIN and COMMIT count as statements, and so does "PREPARE " before a text.
+// sent. BEGIN and COMMIT count as statements. It sees no prepared statement: the store has none.
 type watch func(ctx context.Context, statement string) error
 
 // Watch returns a wrap that calls watch before each statement.
@@ -65,17 +65,6 @@ func (c *watchedConn) QueryContext(ctx context.Context, query string, args []dri
 	return c.fullConn.QueryContext(ctx, query, args)
 }
 
-func (c *watchedConn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
-	if err := c.watch(ctx, "PREPARE "+query); err != nil {
-		return nil, err
-	}
-	stmt, err := c.fullConn.PrepareContext(ctx, query)
-	if err != nil {
-		return nil, err
-	}
-	return watchedStmt{stmt.(fullStmt), query, c.watch}, nil
-}
-
 type watchedTx struct {
 	driver.Tx
 	watch watch
@@ -86,30 +75,4 @@ func (t watchedTx) Commit() error {
 		return err
 	}
 	return t.Tx.Commit()
-}
-
-type fullStmt interface {
-	driver.Stmt
-	driver.StmtExecContext
-	driver.StmtQueryContext
-}
-
-type watchedStmt struct {
-	fullStmt
-	query string
-	watch watch
-}
-
-func (s watchedStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
-	if err := s.watch(ctx, s.query); err != nil {
-		return nil, err
-	}
-	return s.fullStmt.ExecContext(ctx, args)
-}
-
-func (s watchedStmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
-	if err := s.watch(ctx, s.query); err != nil {
-		return nil, err
-	}
-	return s.fullStmt.QueryContext(ctx, args)
 }

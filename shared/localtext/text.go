@@ -39,7 +39,11 @@ func (t Text) String() string { return t.other }
 func (t Text) Format(args ...any) string {
 	format := t.other
 	if t.forms != nil {
-		format = t.forms.of(firstNumber(args), format)
+		n := firstNumber(args)
+		category := plural.Cardinal.MatchPlural(t.forms.language, int(max(n, -n)), 0, 0, 0, 0)
+		if form, ok := t.forms.byCategory[category]; ok {
+			format = form
+		}
 	}
 	return fmt.Sprintf(format, args...)
 }
@@ -54,18 +58,6 @@ func firstNumber(args []any) int64 {
 		}
 	}
 	return 0
-}
-
-// of returns the form for a number.
-func (f *forms) of(n int64, other string) string {
-	if form, ok := f.byCategory[category(f.language, n)]; ok {
-		return form
-	}
-	return other
-}
-
-func category(tag language.Tag, n int64) plural.Form {
-	return plural.Cardinal.MatchPlural(tag, int(max(n, -n)), 0, 0, 0, 0)
 }
 
 // categories are the names that CLDR gives to the categories.

@@ -202,20 +202,12 @@ func (a *admitted) Register(ctx context.Context, r RegisterRequest) (SignedIn, e
 
 // Authorize implements [Service].
 func (a *admitted) Authorize(ctx context.Context, r AuthorizeRequest) (SignedIn, error) {
-	ctx, err := a.admit(ctx, AdmissionRequest{Operation: OpAuthorize, Method: MethodPassword, Login: r.Login})
-	if err != nil {
-		return SignedIn{}, err
-	}
-	return a.Service.Authorize(ctx, r)
+	return admitting(ctx, a.gate, AdmissionRequest{Operation: OpAuthorize, Method: MethodPassword, Login: r.Login}, a.Service.Authorize, r)
 }
 
 // AuthorizePasskey implements [Service].
 func (a *admitted) AuthorizePasskey(ctx context.Context, r AuthorizePasskeyRequest) (SignedIn, error) {
-	ctx, err := a.admit(ctx, AdmissionRequest{Operation: OpAuthorizePasskey, Method: MethodPasskey})
-	if err != nil {
-		return SignedIn{}, err
-	}
-	return a.Service.AuthorizePasskey(ctx, r)
+	return admitting(ctx, a.gate, AdmissionRequest{Operation: OpAuthorizePasskey, Method: MethodPasskey}, a.Service.AuthorizePasskey, r)
 }
 
 // BeginMailedCode implements [Service].
@@ -224,20 +216,12 @@ func (a *admitted) BeginMailedCode(ctx context.Context, r BeginMailedCodeRequest
 	if r.Purpose == MailedCodeProve { // which ignores them
 		judged.Login, judged.Email = "", ""
 	}
-	ctx, err := a.admit(ctx, judged)
-	if err != nil {
-		return MailedCodeAttempt{}, err
-	}
-	return a.Service.BeginMailedCode(ctx, r)
+	return admitting(ctx, a.gate, judged, a.Service.BeginMailedCode, r)
 }
 
 // AuthorizeMailedCode implements [Service].
 func (a *admitted) AuthorizeMailedCode(ctx context.Context, r AuthorizeMailedCodeRequest) (SignedIn, error) {
-	ctx, err := a.admit(ctx, AdmissionRequest{Operation: OpAuthorizeMailedCode, Method: MethodMailedCode})
-	if err != nil {
-		return SignedIn{}, err
-	}
-	return a.Service.AuthorizeMailedCode(ctx, r)
+	return admitting(ctx, a.gate, AdmissionRequest{Operation: OpAuthorizeMailedCode, Method: MethodMailedCode}, a.Service.AuthorizeMailedCode, r)
 }
 
 // Recover implements [Service].
@@ -265,6 +249,14 @@ func (a *admitted) ResendVerification(ctx context.Context, r ResendVerificationR
 		return err
 	}
 	return a.Service.ResendVerification(ctx, r)
+}
+
+// admitting makes a call that is admitted.
+func admitting[R, T any](ctx context.Context, g gate, about AdmissionRequest, call func(context.Context, R) (T, error), r R) (result T, err error) {
+	if ctx, err = g.admit(ctx, about); err != nil {
+		return result, err
+	}
+	return call(ctx, r)
 }
 
 // judgedFields returns a deep copy of what a Judge may see of a registration: it may keep

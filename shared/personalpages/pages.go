@@ -277,15 +277,10 @@ func (s *site) text(r *http.Request, key string, args ...any) string {
 	return s.pages.Text(r, key, args...)
 }
 
-// page returns what all pages have in common.
+// page returns what all pages have in common. It has the notice that the
+// previous page has left, and after a sign-in where the previous sign-in came from.
 func (s *site) page(w http.ResponseWriter, r *http.Request) ui.Page {
 	_, signedIn := s.viewer(r)
-	return s.pageFor(w, r, signedIn)
-}
-
-// pageFor is page for a visitor who is known already. It has the notice that the
-// previous page has left, and after a sign-in where the previous sign-in came from.
-func (s *site) pageFor(w http.ResponseWriter, r *http.Request, signedIn bool) ui.Page {
 	p := ui.Page{Nav: s.nav(r, signedIn)}
 	switch done := s.pages.TakeNotice(w, r); {
 	case slices.Contains([]string{noPendingFactor, codesBlocked, linkedNotice, unlinkedNotice}, done):

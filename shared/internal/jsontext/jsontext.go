@@ -13,8 +13,10 @@ import (
 // Check returns an error for data that is not one JSON value in UTF-8. The error says the
 // line, the column, what was expected there, and what was found.
 func Check(data []byte) error {
-	if i := invalidUTF8(data); i >= 0 {
-		return fmt.Errorf("%s: not UTF-8", position(data, i))
+	for i, r := range string(data) {
+		if r == utf8.RuneError && !bytes.HasPrefix(data[i:], []byte("\ufffd")) {
+			return fmt.Errorf("%s: not UTF-8", position(data, i))
+		}
 	}
 	if json.Valid(data) {
 		return nil
@@ -58,21 +60,6 @@ func expected(e *json.SyntaxError) string {
 		}
 	}
 	return "valid JSON (" + e.Error() + ")"
-}
-
-// invalidUTF8 returns the position of the first byte that is not UTF-8, -1 for none.
-func invalidUTF8(data []byte) int {
-	if utf8.Valid(data) {
-		return -1
-	}
-	for i := 0; i < len(data); {
-		r, size := utf8.DecodeRune(data[i:])
-		if r == utf8.RuneError && size == 1 {
-			return i
-		}
-		i += size
-	}
-	return -1
 }
 
 // position returns the line and the column of a byte, counted from 1; columns count characters.

@@ -1261,12 +1261,12 @@ export interface components {
             /** @description Whether the user has a password. Without one they prove who they are otherwise. */
             has_password: boolean;
             /** @description A secret. */
-            proof: string;
+            proof?: string;
             /**
              * Format: date-time
              * @description When the proof ends.
              */
-            proved_until: string;
+            proved_until?: string;
             /** @description The user fields that the user can set and that have no valid value although they need one, for example because the fields have changed since. Absent if there are none. */
             missing_fields?: string[];
         };

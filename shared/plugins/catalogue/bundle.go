@@ -172,7 +172,7 @@ func (u *unpacked) take(h *tar.Header, r io.Reader, dir string) (err error) {
 		if h.Size > maxBinary {
 			return invalidBundle(Name + ": " + errHuge.Error())
 		}
-		u.sum, err = writeFile(filepath.Join(dir, Name), 0o500, r)
+		u.sum, err = writeFile(filepath.Join(dir, Name), 0o500, r, true)
 	case h.Name == manifestFile && u.manifest == nil:
 		u.manifest, err = readPacked(h, r)
 	case h.Name == signatureFile && u.signature == nil:

@@ -96,28 +96,22 @@ func readPart(version, dir, name string) ([]byte, error) {
 	return data, nil
 }
 
-// writeFile writes what it reads, up to 512 MiB, to a new file, syncs it, and
-// returns its sha256.
-func writeFile(path string, mode os.FileMode, r io.Reader) (sum string, err error) {
-	sum, f, err := writeUnsynced(path, mode, r)
-	if f != nil {
-		err = errors.Join(err, f.Sync(), f.Close())
-	}
-	return sum, err
-}
-
-// writeUnsynced is writeFile without the sync. It returns the open file, nil if there is none.
-func writeUnsynced(path string, mode os.FileMode, r io.Reader) (sum string, f *os.File, err error) {
-	f, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, mode)
+// writeFile writes what it reads, up to 512 MiB, to a new file, and returns its sha256. A loss of power may lose
+// it unless it is synced.
+func writeFile(path string, mode os.FileMode, r io.Reader, sync bool) (sum string, err error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, mode)
 	if err != nil {
-		return "", nil, err
+		return "", err
 	}
 	hash := sha256.New()
 	n, err := io.Copy(io.MultiWriter(f, hash), io.LimitReader(r, maxBinary+1))
 	if err == nil && n > maxBinary {
 		err = errHuge
 	}
-	return hex.EncodeToString(hash.Sum(nil)), f, err
+	if sync {
+		err = errors.Join(err, f.Sync())
+	}
+	return hex.EncodeToString(hash.Sum(nil)), errors.Join(err, f.Close())
 }
 
 // sumOf returns the sha256 of a binary that other users cannot change.

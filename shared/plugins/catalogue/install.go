@@ -180,7 +180,7 @@ func (c *Catalogue) install(ctx context.Context, r io.Reader, prepare preparer) 
 // draftBinary makes a draft of a binary, which prints its own manifest.
 func draftBinary(ctx context.Context, r io.Reader, dir string) (draft, error) {
 	path := filepath.Join(dir, Name)
-	sum, err := writeFile(path, 0o500, contextReader{ctx, r})
+	sum, err := writeFile(path, 0o500, contextReader{ctx, r}, true)
 	if errors.Is(err, errHuge) {
 		return draft{}, refuse(ErrInvalid, "", err.Error())
 	}
@@ -235,9 +235,9 @@ func (c *Catalogue) draftBundle(ctx context.Context, r io.Reader, dir string) (d
 // publish completes a draft and renames it to its version. If the version's folder
 // exists, the rename fails: of several processes one wins.
 func (c *Catalogue) publish(ctx context.Context, d draft) (Entry, error) {
-	_, err := writeFile(filepath.Join(d.dir, manifestFile), 0o600, bytes.NewReader(d.data))
+	_, err := writeFile(filepath.Join(d.dir, manifestFile), 0o600, bytes.NewReader(d.data), true)
 	if err == nil && d.signature != nil {
-		_, err = writeFile(filepath.Join(d.dir, signatureFile), 0o600, bytes.NewReader(d.signature))
+		_, err = writeFile(filepath.Join(d.dir, signatureFile), 0o600, bytes.NewReader(d.signature), true)
 	}
 	if err == nil {
 		err = durable.SyncDir(d.dir)

@@ -125,11 +125,7 @@ func copyBinary(ctx context.Context, from, to string) (sum string, err error) {
 		return "", err
 	}
 	defer in.Close()
-	sum, f, err := writeUnsynced(to, copyMode, contextReader{ctx, in})
-	if f != nil {
-		err = errors.Join(err, f.Close())
-	}
-	return sum, err
+	return writeFile(to, copyMode, contextReader{ctx, in}, false)
 }
 
 // MakePrivate creates a folder that only this process's user can access, or checks

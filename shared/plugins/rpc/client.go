@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	personalv1 "github.com/cms-personal/personal/proto/personal/v1"
 	"github.com/cms-personal/personal/shared/personal"
@@ -21,19 +19,9 @@ const callbackTimeout = 10 * time.Second
 // and the span of their context as metadata and return errors of the contract. They have
 // a span if that of their context is recorded.
 type contractConn struct {
-	conn    grpc.ClientConnInterface
+	grpc.ClientConnInterface
 	host    personal.Host // whose schema revision is sent with the calls; nil for none
 	timeout time.Duration // for a call whose context has no deadline; 0 for none
-}
-
-// toPlugin returns a connection whose calls send the revision of the host's schema.
-func toPlugin(conn grpc.ClientConnInterface, host personal.Host) contractConn {
-	return contractConn{conn: conn, host: host}
-}
-
-// toHost returns a connection for callbacks, which send no revision.
-func toHost(conn grpc.ClientConnInterface) contractConn {
-	return contractConn{conn: conn, timeout: callbackTimeout}
 }
 
 // Invoke makes one call.
@@ -44,7 +32,7 @@ func (c contractConn) Invoke(ctx context.Context, method string, args, reply any
 		defer cancel()
 	}
 	ctx, span := startCall(ctx, method)
-	err := contractError(ctx, c.conn.Invoke(outgoing(ctx, c.revision(ctx)), method, args, reply, opts...))
+	err := contractError(ctx, c.ClientConnInterface.Invoke(outgoing(ctx, c.revision(ctx)), method, args, reply, opts...))
 	endCall(span, method, err)
 	return err
 }
@@ -60,11 +48,6 @@ func (c contractConn) revision(ctx context.Context) string {
 		return ""
 	}
 	return schema.Revision
-}
-
-// NewStream fails: the contract has no streams.
-func (c contractConn) NewStream(context.Context, *grpc.StreamDesc, string, ...grpc.CallOption) (grpc.ClientStream, error) {
-	return nil, status.Error(codes.Unimplemented, "the contract has no streams")
 }
 
 // failure returns the error of a call whose response says nothing.
@@ -135,7 +118,9 @@ type Client struct {
 	host           personal.Host
 	switches       func() int
 	remembered     *remembered
-	observers      *observers
+
+	mu        sync.RWMutex
+	observers []CallObserver
 }
 
 var (
@@ -155,11 +140,11 @@ var (
 // or the time ran out; personal.CodeInternal for any other failure and for a
 // response that lacks a required value.
 func NewClient(conn grpc.ClientConnInterface, host personal.Host) *Client {
-	c := &Client{host: host, switches: func() int { return 0 }, remembered: newRemembered(), observers: &observers{}}
+	c := &Client{host: host, switches: func() int { return 0 }, remembered: newRemembered()}
 	if of, ok := conn.(interface{ Switches() int }); ok {
 		c.switches = of.Switches
 	}
-	watched := watchedConn{toPlugin(conn, host), operationsByMethod(), c.remembered, c.observers}
+	watched := watchedConn{contractConn{ClientConnInterface: conn, host: host}, operationsByMethod(), c}
 	c.service = personalv1.NewPersonalServiceClient(watched)
 	c.administration = personalv1.NewAdministrationServiceClient(watched)
 	return c
@@ -171,24 +156,16 @@ type CallObserver func(operation personal.OperationName, code personal.Code, too
 
 // Observe has an observer called after every later call of an operation, concurrently. It must not
 // block. Requests that are not sent, and profiles that the client remembers, are no calls.
-func (c *Client) Observe(o CallObserver) { c.observers.add(o) }
-
-// observers are those of a client.
-type observers struct {
-	mu  sync.RWMutex
-	all []CallObserver
+func (c *Client) Observe(o CallObserver) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.observers = append(c.observers, o)
 }
 
-func (o *observers) add(another CallObserver) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.all = append(o.all, another)
-}
-
-func (o *observers) call(operation personal.OperationName, err error, took time.Duration) {
-	o.mu.RLock()
-	defer o.mu.RUnlock()
-	for _, observe := range o.all {
+func (c *Client) observed(operation personal.OperationName, err error, took time.Duration) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	for _, observe := range c.observers {
 		observe(operation, personal.CodeOf(err), took)
 	}
 }

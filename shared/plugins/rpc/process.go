@@ -199,7 +199,7 @@ func (p *process) stopWithoutHost() {
 // configure builds the module, after one callback that proves that the host can be
 // reached.
 func (p *process) configure(ctx context.Context, c Configuration, conn *grpc.ClientConn) error {
-	host := &hostClient{client: personalv1.NewHostServiceClient(toHost(conn))}
+	host := &hostClient{client: personalv1.NewHostServiceClient(contractConn{ClientConnInterface: conn, timeout: callbackTimeout})}
 	if _, err := host.UserFields(ctx); err != nil {
 		return fmt.Errorf("asking the host for the user fields: %w", err)
 	}

@@ -363,8 +363,7 @@ func namedUser(message any) (id int64, named bool) {
 type watchedConn struct {
 	contractConn
 	operations map[string]personal.Operation // by RPC
-	remembered *remembered
-	observers  *observers
+	client     *Client
 }
 
 // Invoke makes one call.
@@ -374,7 +373,7 @@ func (c watchedConn) Invoke(ctx context.Context, method string, args, reply any,
 	}
 	began := time.Now()
 	err := c.contractConn.Invoke(ctx, method, args, reply, opts...)
-	c.remembered.notice(c.operations[method], args, reply, err)
-	c.observers.call(c.operations[method].Name, err, time.Since(began))
+	c.client.remembered.notice(c.operations[method], args, reply, err)
+	c.client.observed(c.operations[method].Name, err, time.Since(began))
 	return err
 }

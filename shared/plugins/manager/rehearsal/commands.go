@@ -3,6 +3,7 @@ package rehearsal
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -21,16 +22,15 @@ const commandTimeout = 30 * time.Second
 type command struct {
 	name      string
 	arguments []string
-	database  bool
 }
 
 var commands = []command{
-	{"user show", []string{"user", "show", "nobody"}, true},
-	{"status", []string{"status"}, true},
-	{"export", []string{"export"}, true},
-	{"user disable", []string{"user", "disable", "full1"}, true}, // by the real clock, so nothing reads it
-	{"revoke-all", []string{"revoke-all"}, true},
-	{"mail preview", []string{"mail", "preview", "--all"}, false},
+	{"user show", []string{"user", "show", "nobody"}},
+	{"status", []string{"status"}},
+	{"export", []string{"export"}},
+	{"user disable", []string{"user", "disable", "full1"}}, // by the real clock, so nothing reads it
+	{"revoke-all", []string{"revoke-all"}},
+	{"mail preview", []string{"mail", "preview", "--all"}},
 }
 
 // run runs a command of a version, and returns its exit code and text.
@@ -40,10 +40,7 @@ func (c *Config) run(ctx context.Context, v Version, database string, arguments 
 	var out bytes.Buffer
 	err = catalogue.RetryBusy(ctx, v.Binary, func() error {
 		cmd := exec.CommandContext(ctx, v.Binary, arguments...)
-		cmd.Env = append([]string{"GOMAXPROCS=1"}, c.Env...)
-		if database != "" {
-			cmd.Env = append(cmd.Env, "PERSONAL_DATABASE=sqlite://"+database)
-		}
+		cmd.Env = append([]string{"GOMAXPROCS=1", "PERSONAL_DATABASE=sqlite://" + database}, c.Env...)
 		cmd.Stdout, cmd.Stderr = &out, &out
 		return cmd.Run()
 	})
@@ -63,11 +60,7 @@ var base64 = regexp.MustCompile(`(["$])[A-Za-z0-9+/]{20,}={0,2}`)
 func (c *Config) runCommands(ctx context.Context, v Version, database string) ran {
 	all := ran{}
 	for _, command := range commands {
-		file := database
-		if !command.database {
-			file = ""
-		}
-		code, text, err := c.run(ctx, v, file, command.arguments...)
+		code, text, err := c.run(ctx, v, database, command.arguments...)
 		if err != nil {
 			code, text = -1, err.Error()
 		}
@@ -116,8 +109,9 @@ func sections(text string) map[string]string {
 // importUsers stores users in a database. The command makes the schema, if the database has none.
 func (c *Config) importUsers(ctx context.Context, v Version, database string, s *story, users []byte) error {
 	in := func(name string) string { return database + "." + name }
+	fields, _ := json.Marshal(s.schema.Fields) // it cannot fail
 	for name, data := range map[string][]byte{
-		"users.ndjson": users, "fields.json": importedFields(s),
+		"users.ndjson": users, "fields.json": fields,
 		"costs.toml": []byte("[password]\nmemory_kib = 8\ntime = 1\n"), // the lowest
 	} {
 		if err := os.WriteFile(in(name), data, 0o600); err != nil {

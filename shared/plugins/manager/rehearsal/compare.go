@@ -129,13 +129,9 @@ func (c *comparison) list(check, op, what string, old, new []Answer) {
 
 // differing returns the paths of values that differ, sorted.
 func (c *comparison) differing(old, new Answer) (paths []string) {
-	all := map[string]bool{}
-	for path := range old {
-		all[path] = true
-	}
-	for path := range new {
-		all[path] = true
-	}
+	all := Answer{}
+	maps.Copy(all, old)
+	maps.Copy(all, new)
 	for _, path := range slices.Sorted(maps.Keys(all)) {
 		if !c.same(old[path], new[path]) {
 			paths = append(paths, path)

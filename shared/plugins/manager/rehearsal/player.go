@@ -261,11 +261,10 @@ func (p *player) invoke(as *user, operation personal.OperationName, request any)
 		in = append(in, reflect.ValueOf(request))
 	}
 	out := reflect.ValueOf(p.client).MethodByName(string(operation)).Call(in)
-	err, _ = out[len(out)-1].Interface().(error)
-	if err != nil {
-		return nil, err
+	if err, _ = out[len(out)-1].Interface().(error); err == nil && len(out) > 1 {
+		response = out[0].Interface()
 	}
-	return first(out), nil
+	return response, err
 }
 
 // many asks n times, and moves the clock after each so many. Its one answer is their codes in a row, such as
@@ -294,13 +293,6 @@ func (p *player) many(n, each int, step time.Duration, as *user, operation perso
 	p.turn(&l, 0, true)
 	l.statements += statements
 	p.lines = append(p.lines, l)
-}
-
-func first(out []reflect.Value) any {
-	if len(out) == 1 {
-		return nil
-	}
-	return out[0].Interface()
 }
 
 // do is ask without a response.

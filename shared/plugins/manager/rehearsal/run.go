@@ -16,7 +16,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -70,8 +69,8 @@ func Run(ctx context.Context, c Config) (Result, error) {
 	defer stop()
 	var loaded, served *player // beside act 1, when the machine has little to do
 	playing.Go(func() {
-		loaded = c.play(ctx, c.New, filepath.Join(c.Dir, "load.db"), newStory(time.Now(), c.Settings), actLoad, false)
-		served = c.play(ctx, c.New, filepath.Join(c.Dir, "serve.db"), newStory(time.Now(), c.Settings), actServe, true)
+		loaded = c.play(ctx, c.New, filepath.Join(c.Dir, "load.db"), newStory(time.Now(), c.Settings), []scene{{"load", load}}, false)
+		served = c.play(ctx, c.New, filepath.Join(c.Dir, "serve.db"), newStory(time.Now(), c.Settings), []scene{{"serve", serve}}, true)
 	})
 	begin := newStory(time.Now(), c.Settings)
 	base := filepath.Join(c.Dir, "act1.db")
@@ -187,19 +186,14 @@ func (c *Config) result(compared *comparison, players ...*player) (result Result
 // copyDatabase copies the SQLite file of a process that was stopped.
 func copyDatabase(from, to string) error {
 	for _, suffix := range []string{"", "-wal"} {
-		in, err := os.Open(from + suffix)
+		data, err := os.ReadFile(from + suffix)
 		if errors.Is(err, os.ErrNotExist) && suffix != "" {
 			continue
 		}
-		if err != nil {
-			return err
-		}
-		out, err := os.OpenFile(to+suffix, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		if err == nil {
-			_, err = io.Copy(out, in)
-			err = errors.Join(err, out.Close())
+			err = os.WriteFile(to+suffix, data, 0o600)
 		}
-		if err = errors.Join(err, in.Close()); err != nil {
+		if err != nil {
 			return err
 		}
 	}

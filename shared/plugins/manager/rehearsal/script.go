@@ -20,14 +20,9 @@ var actTwo = slices.Concat(
 		{"states", states}, {"limits", limits}, {"windows", windows}, {bystanders, askBystanders},
 	},
 	actAccount, []scene{{bystanders, askBystanders}}, actAdministration,
-	[]scene{{"vanished_fields", vanish}, {"sign_in", leavingSessions}, {"hand_over", handOver(2)}, {bystanders, askBystandersAll}},
+	[]scene{{"vanished_fields", vanish}, {"sign_in", signInAll(usersOfSessions...)}, {"hand_over", handOver(2)}, {bystanders, askBystandersAll}},
 )
 
 var actThree = []scene{
-	{"take_over", takeOver(2)}, {"sessions", sessionsLeft}, {"sign_in", signingInAgain}, {"read", read}, {bystanders, askBystandersAll},
+	{"take_over", takeOver(2)}, {"sessions", sessionsLeft}, {"sign_in", signInAll(append(hashed(), append(wrapped, "registered", "full", "юрий_ё")...)...)}, {"read", read}, {bystanders, askBystandersAll},
 }
-
-var actLoad = []scene{{"load", load}}
-
-// actServe is played to a process that is no scratch process.
-var actServe = []scene{{"serve", serve}}

@@ -57,10 +57,7 @@ func (p *player) code(u *user) string {
 	if u.secret == "" {
 		return ""
 	}
-	was := p.quiet
-	p.quiet = true // no round of periodic work for it
-	p.pass(softkey.CodePeriod)
-	p.quiet = was
+	p.wait(softkey.CodePeriod)
 	return softkey.Code(u.secret, p.now)
 }
 
@@ -256,6 +253,7 @@ func changeEmail(p *player) {
 	p.send(ezra, change(ezra, "ezra.new@script.invalid", ezra.password), change(ezra, fresh, ezra.password))
 	since := p.now
 	p.prove(emma)
+	p.send(emma, personal.ChangeEmailRequest{Credentials: emma.in, Email: "none", Proof: emma.proof})
 	token, late := p.token(fresh), p.token("ezra.new@script.invalid")
 	p.ends(since, p.durations["recovery.lifetime"], func() {
 		p.send(emma, recovered(token, emma.password), personal.ConfirmEmailRequest{Token: token}, personal.ConfirmEmailRequest{Token: token})

@@ -78,7 +78,7 @@ func access(p *player) {
 	}
 	p.enter(uma, umar)
 	sessions := ask[[]personal.Session](p, nil, personal.OpUserSessions, umar.id)
-	for _, id := range []string{"none", idOf(sessions)} {
+	for _, id := range []string{"none", at(sessions, 0).ID} {
 		p.send(nil, personal.RevokeUserSessionRequest{UserID: uma.id, ID: id}, personal.RevokeUserSessionRequest{UserID: umar.id, ID: id})
 		p.do(nil, personal.OpUserSessions, umar.id)
 	}
@@ -128,13 +128,6 @@ func access(p *player) {
 	p.do(gone, personal.OpProfile, gone.in)
 	p.send(gone, recovered(p.token(gone.email), gone.password))
 	p.send(nil, personal.AuditEntriesRequest{Limit: 4})
-}
-
-func idOf(sessions []personal.Session) string {
-	if len(sessions) == 0 {
-		return ""
-	}
-	return sessions[0].ID
 }
 
 func explain(p *player) {
@@ -220,15 +213,11 @@ func prune(p *player) {
 	p.send(nil, personal.AuditEntriesRequest{UserID: phil.id, Type: personal.EventUserUpdated, Until: p.now.Add(-time.Second)})
 	p.enter(phil)
 	since := p.now
-	home := func() {
-		copied := *phil
-		p.send(&copied, personal.ExportRequest{Credentials: copied.in, Password: copied.password})
-	}
 	look := func() { p.send(nil, personal.AuditEntriesRequest{UserID: phil.id, Type: personal.EventSignedIn}) }
 	known := max(90*24*time.Hour, 2*p.durations["session.absolute"])
 	first, second := min(known, p.durations["audit.retention"]), max(known, p.durations["audit.retention"])
 	p.ends(since, first, look, look, look)
 	p.ends(since, second, look, look, look)
 	p.signIn(phil)
-	home()
+	p.send(phil, personal.ExportRequest{Credentials: phil.in, Password: phil.password})
 }

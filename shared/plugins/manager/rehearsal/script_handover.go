@@ -29,8 +29,7 @@ func handOver(act int) func(p *player) {
 		p.outfit(full)
 		p.enter(pend, reco, mail, undo, gone, who("off"), lim, job, who("erased"), who("moved"))
 		for range 2 {
-			next := ask[personal.Credentials](p, full, personal.OpRefresh, full.in)
-			full.former, full.in = append(full.former, full.in), next
+			p.refresh(full)
 			p.pass(time.Second)
 		}
 		p.prove(full)

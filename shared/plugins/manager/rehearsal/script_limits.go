@@ -118,7 +118,7 @@ func (p *player) repeat(operation personal.OperationName, call func(i int) (*use
 	return limited
 }
 
-// windows uses sessions and proofs just before and just after they end. It is the last scene of its
+// windows uses sessions just before and just after they end. It is the last scene of its
 // act: the clock moves far.
 func windows(p *player) {
 	u := p.users["windows"]
@@ -129,16 +129,6 @@ func windows(p *player) {
 	use := func(i int) {
 		p.do(u, personal.OpProfile, at(sessions, i))
 	}
-	proof := ask[personal.Proof](p, u, personal.OpProve, personal.ProveRequest{Credentials: u.in, Password: u.password})
-	proved := func() { // it changes nothing
-		p.do(u, personal.OpChangeEmail, personal.ChangeEmailRequest{Credentials: u.in, Email: "none", Proof: proof.Proof})
-	}
-	proved()
-	lifetime := p.durations["session.proof_lifetime"]
-	p.pass(lifetime - time.Second)
-	proved()
-	p.pass(time.Second)
-	proved()
 	for i := range sessions { // all are used now
 		use(i)
 	}

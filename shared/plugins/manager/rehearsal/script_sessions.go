@@ -195,18 +195,13 @@ func signingIn(p *player) {
 	}
 }
 
-// signingInAgain uses what a version has stored in place of the hashes.
-func signingInAgain(p *player) {
-	p.signInAll(append(hashed(), append(wrapped, "registered", "full", "юрий_ё")...))
-}
-
-// leavingSessions opens the sessions that the next act uses.
-func leavingSessions(p *player) { p.signInAll(usersOfSessions) }
-
-func (p *player) signInAll(logins []string) {
-	for _, login := range logins {
-		if u := p.users[login]; u != nil {
-			p.signIn(u)
+// signInAll uses the hashes that a version has stored, and opens the sessions that the next act uses.
+func signInAll(logins ...string) func(p *player) {
+	return func(p *player) {
+		for _, login := range logins {
+			if u := p.users[login]; u != nil {
+				p.signIn(u)
+			}
 		}
 	}
 }

@@ -22,12 +22,19 @@ type stage struct {
 	came    chan struct{} // something has come
 }
 
-// tell says that something has come.
-func (s *stage) tell() {
+// accept stores what has come, or returns the refusal.
+func (s *stage) accept(store func()) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.refusal != nil {
+		return s.refusal
+	}
+	store()
 	select {
 	case s.came <- struct{}{}:
 	default:
 	}
+	return nil
 }
 
 // refuse lets the host refuse mails, events and erasures from now on, with an error, or accept them.
@@ -53,35 +60,17 @@ func (s *stage) UserFields(context.Context) (personal.Schema, error) {
 
 // SendMail implements [personal.Host].
 func (s *stage) SendMail(_ context.Context, m personal.Mail) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.refusal == nil {
-		s.mails = append(s.mails, m)
-		s.tell()
-	}
-	return s.refusal
+	return s.accept(func() { s.mails = append(s.mails, m) })
 }
 
 // PublishEvent implements [personal.Host].
 func (s *stage) PublishEvent(_ context.Context, e personal.Event) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.refusal == nil {
-		s.events = append(s.events, e)
-		s.tell()
-	}
-	return s.refusal
+	return s.accept(func() { s.events = append(s.events, e) })
 }
 
 // EraseUser implements [personal.Eraser].
 func (s *stage) EraseUser(_ context.Context, id int64) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.refusal == nil {
-		s.erased = append(s.erased, id)
-		s.tell()
-	}
-	return s.refusal
+	return s.accept(func() { s.erased = append(s.erased, id) })
 }
 
 // take returns what has come since the last call, in an order that does not depend on random texts

@@ -2,7 +2,6 @@ package rehearsal
 
 import (
 	"cmp"
-	"encoding/json"
 	"net/netip"
 	"regexp"
 	"slices"
@@ -145,9 +144,3 @@ var schema = func() personal.Schema {
 	}
 	return personal.Schema{Revision: "script 1", Fields: fields}
 }()
-
-// importedFields returns the schema as the file of a host.
-func importedFields(s *story) []byte {
-	data, _ := json.Marshal(s.schema.Fields) // it cannot fail
-	return data
-}

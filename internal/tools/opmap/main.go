@@ -101,7 +101,7 @@ This guide is made from names in the source, by ` + "`make generate`" + `: it fo
 so an empty cell does not mean none. It leaves out what nearly all share: ` + "`identify.go`" + ` (who calls), ` + "`attempts.go`" + ` (limits),
 ` + "`mail.go`" + `, ` + "`mail.notices`" + `, ` + "`throttle.session_writes`" + `. ` + "`throttle.guess…`" + ` are three settings.
 
-## What is no operation
+## Other code
 
 - client addresses: ` + "`shared/personalhttp/internal/clientip`" + `; CORS: ` + "`shared/personalhttp/cors.go`" + `
 - bundles, signatures: ` + "`shared/plugins/catalogue`" + `

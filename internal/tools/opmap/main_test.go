@@ -22,9 +22,9 @@ func TestMap_HasWhatAnOperationConsistsOf(t *testing.T) {
 			"code_refused, new_address, recovery_code_used|login.with_email, session.absolute, session.idle, session.proof_lifetime," +
 			" throttle.guess…, throttle.sign_in_account, throttle.sign_in_address|suite_sessions.go|",
 		"ResendVerification": "|email_resend|verification.go|accounts.go, jobs.go, verification.go|" +
-			"verification.go, internal/support/support.go|verification|login.with_email, registration.email_verification," +
+			"verification.go, personaladmin/internal/support/support.go|verification|login.with_email, registration.email_verification," +
 			" registration.url, registration.verification_lifetime, throttle.recover, throttle.recover_all|suite_mail.go|",
-		"RemoveTwoFactor": "|twofactor.go|twofactor.go|internal/users/actions.go|two_factor_off||suite_two_factor.go|",
+		"RemoveTwoFactor": "|twofactor.go|twofactor.go|personaladmin/internal/users/actions.go|two_factor_off||suite_two_factor.go|",
 	} {
 		row := ""
 		for line := range strings.Lines(page) {

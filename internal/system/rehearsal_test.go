@@ -257,7 +257,7 @@ enabled = true
 issuer = "Script factor"
 [passkeys]
 rp_id = "site.example"
-origins = ["https://www.site.example"]
+origins = ["https://www.site.example", "https://app.site.example"]
 [throttle]
 enabled = false # limits
 [throttle.guess]

@@ -31,6 +31,7 @@ func AnswerOf(response any, err error) Answer {
 	case errors.As(err, &refused):
 		a.flatten("field_errors", refused.FieldErrors)
 		a.flatten("retry_after", refused.RetryAfter)
+		a.flatten("user_id", refused.UserID)
 		a[ErrorCode] = string(refused.Code)
 	default:
 		a[ErrorCode] = string(personal.CodeOf(err))

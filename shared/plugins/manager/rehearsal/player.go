@@ -217,7 +217,7 @@ func ask[R any](p *player, as *user, operation personal.OperationName, request a
 	}
 	l := line{check: p.check, operation: operation, answer: AnswerOf(result, err)}
 	for path, value := range l.answer {
-		if slices.ContainsFunc(secretFields, func(f string) bool { return strings.HasSuffix(Field(path), f) }) {
+		if operation == personal.OpRenewRecoveryCodes && err == nil || slices.ContainsFunc(secretFields, func(f string) bool { return strings.HasSuffix(Field(path), f) }) {
 			p.secrets = append(p.secrets, value)
 		}
 	}
@@ -305,9 +305,12 @@ var secretFields = []string{"user_hash", "proof", "secret", "attempt", "recovery
 
 // by returns the context of a call. Its request id names the operation, also in the log.
 func (p *player) by(u *user, operation personal.OperationName) context.Context {
-	call := personal.Call{RequestID: requestPrefix + string(operation), Locale: "en", Administrator: "rehearsal"}
+	call := personal.Call{RequestID: requestPrefix + string(operation), Locale: "en", Administrator: "rehearsal", Address: addressOf(7)}
 	if u != nil {
-		call.Administrator, call.Locale, call.Languages = "", u.language, u.language
+		call.Administrator, call.Locale = "", u.language
+		if u.language == "en" { // the site speaks another language with them than they prefer
+			call.Locale, call.Languages = "ru", "en"
+		}
 		call.Address, call.Agent, call.Shared, call.Poll = u.address, "rehearsal", u.shared, u.poll
 		if u.away > 0 {
 			call.Address = addressOf(u.away)

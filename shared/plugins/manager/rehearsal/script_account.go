@@ -224,6 +224,10 @@ func verification(p *player) {
 		p.send(vlad, confirm(vlad, p.token(vlad.email)))
 	})
 	p.enter(vera, vlad)
+	twin, rival := p.join("twin"), p.add("rival") // who wait for one address
+	rival.email = twin.email
+	p.do(rival, personal.OpRegister, rival.registration())
+	p.send(twin, personal.ResendVerificationRequest{Email: twin.email})
 	for i := range 4 { // one mailbox, one network
 		u := p.add(fmt.Sprint("tag", i))
 		u.email = fmt.Sprintf("box+%d@script.invalid", i)
@@ -275,6 +279,14 @@ func changePassword(p *player) {
 	type change = personal.ChangePasswordRequest
 	set := func(old, password string) change {
 		return change{Credentials: paul.in, OldPassword: old, Password: password, ConfirmPassword: password, Code: p.code(paul)}
+	}
+	if paul.secret != "" { // else nothing asks for a code
+		p.send(paul, personal.ChangeEmailRequest{Credentials: paul.in, Email: "paul.new@script.invalid", Password: paul.password, Code: "123456"},
+			personal.AddPasskeyRequest{Credentials: paul.in, Password: paul.password, Code: "123456"})
+		p.pass(time.Hour)
+		p.send(paul, personal.RemovePasskeyRequest{Credentials: paul.in, ID: "1", Password: paul.password, Code: "123456"},
+			change{Credentials: paul.in, OldPassword: paul.password, Password: "Viertes-Wort-79", ConfirmPassword: "Viertes-Wort-79", Code: "123456"})
+		p.pass(time.Hour)
 	}
 	for _, password := range []string{"short1", "password1", "paul@script.invalid", "paul1234567", strings.Repeat("long", 300), "Другой-Пароль-77"} {
 		p.send(paul, set("wrong-password", password))
@@ -341,6 +353,10 @@ func identities(p *player) {
 			ivy.in, ivy.proof = opened.Credentials, opened.Proof.Proof
 		}
 	}
+	second := *ivy // whose passkey stands for no code
+	second.keys = softkey.Authenticator{Origin: ivy.keys.Origin}
+	p.send(ivy, second.created(ask[personal.PasskeyCeremony](p, ivy, personal.OpAddPasskey, personal.AddPasskeyRequest{Credentials: ivy.in, Proof: ivy.proof})))
+	p.send(ivy, second.signed(p.beginPasskey(ivy, personal.PasskeySignIn)))
 	p.do(ivy, personal.OpSessions, ivy.in)
 	type unlink = personal.UnlinkIdentityRequest
 	p.send(nil, unlink{Identity: ian.identity, UserID: ian.id}, unlink{Identity: ian.identity, Credentials: ivy.in, Proof: ivy.proof},
@@ -368,6 +384,10 @@ func deletion(p *player) {
 	p.outfit(dana)
 	p.enter(dave, dora)
 	type remove = personal.DeleteRequest
+	if dana.secret != "" {
+		p.send(dana, remove{Credentials: dana.in, Password: dana.password}, remove{Credentials: dana.in, Password: dana.password, Code: "123456"})
+		p.pass(time.Hour)
+	}
 	p.send(dana, remove{Credentials: dana.in, Password: "wrong-password", Code: p.code(dana)}, remove{Credentials: dana.in, Password: dana.password, Code: p.code(dana)})
 	p.send(dave, remove{Credentials: dave.in, Password: dave.password})
 	p.send(dora, remove{Credentials: dora.in, Password: dora.password})

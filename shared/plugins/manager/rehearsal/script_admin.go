@@ -49,6 +49,11 @@ func findUsers(p *player) {
 	}
 	p.do(nil, personal.OpUsers, []int64{p.users["uma"].id, 1 << 40, p.users["una"].id})
 	p.do(nil, personal.OpUsers, make([]int64, personal.MaxUsers+1))
+	page := make([]int64, 20) // which one statement reads
+	for i := range page {
+		page[i] = int64(i + 1)
+	}
+	p.do(nil, personal.OpUsers, page)
 	p.do(nil, personal.OpUser, int64(1<<40))
 }
 
@@ -64,6 +69,7 @@ func updateUser(p *player) {
 	token := p.token(uma.email)
 	type set = personal.SetEmailRequest
 	p.send(nil, set{UserID: uma.id, Email: "uma.new@script.invalid"}, set{UserID: uma.id, Email: strings.ToUpper(una.email)}, set{UserID: uma.id, Email: "x"}, set{UserID: 1 << 40})
+	p.send(nil, personal.FindUsersRequest{Search: "ma.new@"})
 	p.send(uma, recovered(token, "Neues-Wort-5515"), personal.AuthorizeRequest{Login: uma.email, Password: uma.password}, personal.AuthorizeRequest{Login: "uma.new@script.invalid", Password: uma.password})
 	p.send(nil, set{UserID: uma.id}, personal.ExplainRequest{Login: uma.login})
 	p.send(nil, set{UserID: uma.id, Email: uma.email}, personal.CreateUserRequest{Login: "uma.mail@script.invalid", Email: "uma.mail@script.invalid"})
@@ -96,6 +102,7 @@ func access(p *player) {
 	p.enter(umar)
 	type off = personal.RemoveTwoFactorRequest
 	p.send(nil, off{UserID: umar.id, KeepOtherWaysIn: true}, off{UserID: umar.id}, off{UserID: 1 << 40})
+	p.do(umar, personal.OpProfile, umar.in)
 	umar.secret = ""
 	p.send(umar, personal.SignInRequest{Identity: umar.identity, Method: "oidc"})
 	p.enter(umar)
@@ -117,6 +124,10 @@ func access(p *player) {
 	p.send(nil, personal.ExplainRequest{Login: una.login})
 	una.secret = ""
 	p.send(una, recovered(p.token("una.new@script.invalid"), una.password))
+	p.enter(una)
+	p.send(una, personal.DeleteRequest{Credentials: una.in, Password: una.password})
+	p.send(nil, reset{UserID: una.id, Email: una.email})
+	p.send(una, recovered(p.token(una.email), una.password))
 	p.enter(una)
 
 	gone := p.users["ruth"]
@@ -172,6 +183,7 @@ func jobs(p *player) {
 		p.pass(25 * time.Hour)
 		p.stage.refuse(refusal)
 		p.send(pia, personal.RecoverRequest{Login: pia.login})
+		p.health()
 		p.stage.refuse(nil)
 		for range 3 {
 			p.pass(11 * time.Minute)
@@ -180,9 +192,18 @@ func jobs(p *player) {
 	}
 	p.stage.refuse(errRefused)
 	p.send(pia, personal.RecoverRequest{Login: pia.login})
-	p.pass(25 * time.Hour) // longer than the mail may wait
+	p.do(nil, personal.OpDeleteUser, p.users["una"].id)
+	for range 105 { // longer than the mail may wait; the erasure is never given up
+		p.wait(16 * time.Minute)
+	}
 	p.stage.refuse(nil)
-	p.pass(11 * time.Minute)
+	p.pass(16 * time.Minute)
+}
+
+// health asks what is wrong.
+func (p *player) health() {
+	warnings, err := p.process.Health(p.ctx)
+	p.lines = append(p.lines, line{check: p.check, operation: "Health", answer: AnswerOf(warnings, err)})
 }
 
 func audit(p *player) {

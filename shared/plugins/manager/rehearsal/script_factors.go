@@ -55,6 +55,8 @@ func twoFactor(p *player) {
 	fay.password = "Geheim-fay-7391"
 	p.signIn(fay)
 	type renew = personal.RenewRecoveryCodesRequest
+	p.prove(fay)
+	p.send(fay, renew{Credentials: fay.in, Proof: fay.proof})
 	r := renew{Credentials: fay.in, Password: fay.password, Code: p.code(fay)}
 	p.send(fay, renew{Credentials: fay.in, Password: fay.password, Code: "12345"}, renew{Credentials: fay.in, Password: fay.password})
 	fresh := ask[[]string](p, fay, personal.OpRenewRecoveryCodes, r)
@@ -152,6 +154,11 @@ func passkeys(p *player) {
 	} {
 		copied := *pia
 		change(&copied.keys)
+		p.send(pia, copied.signed(begin(pia)))
+	}
+	for _, origin := range p.listed("origins") {
+		copied := *pia
+		copied.keys.Origin = origin
 		p.send(pia, copied.signed(begin(pia)))
 	}
 	pia.keys.Count = 20

@@ -15,7 +15,7 @@ var errRefused = errors.New("the host of the script accepts nothing now")
 // handedOver are the logins of users of whom something waits at the end of an act.
 func handedOver(act int) string {
 	var logins strings.Builder
-	for _, name := range strings.Fields("full pend reco mail undo gone off lim job erased moved") {
+	for _, name := range strings.Fields("full pend reco mail undo gone left off lim job erased moved") {
 		fmt.Fprintf(&logins, "%s%d ", name, act)
 	}
 	return logins.String()
@@ -27,7 +27,7 @@ func handOver(act int) func(p *player) {
 		who := func(name string) *user { return p.users[fmt.Sprint(name, act)] }
 		full, pend, reco, mail, undo, gone, lim, job := who("full"), who("pend"), who("reco"), who("mail"), who("undo"), who("gone"), who("lim"), who("job")
 		p.outfit(full)
-		p.enter(pend, reco, mail, undo, gone, who("off"), lim, job, who("erased"), who("moved"))
+		p.enter(pend, reco, mail, undo, gone, who("left"), who("off"), lim, job, who("erased"), who("moved"))
 		for range 2 {
 			p.refresh(full)
 			p.pass(time.Second)
@@ -53,7 +53,11 @@ func handOver(act int) func(p *player) {
 		p.send(mail, personal.ChangeEmailRequest{Credentials: mail.in, Email: "new." + mail.email, Password: mail.password})
 		p.stage.refuse(errRefused)
 		p.send(job, personal.RecoverRequest{Email: job.email}, personal.LogoutRequest{Credentials: job.in})
-		p.do(nil, personal.OpDeleteUser, job.id+1<<30)
+		left := who("left")
+		p.send(left, personal.DeleteRequest{Credentials: left.in, Password: left.password})
+		later := p.add(fmt.Sprint("later", act))
+		p.send(nil, personal.CreateUserRequest{Login: later.login, Email: later.email, Invite: true})
+		p.signIn(who("erased"))
 		p.do(nil, personal.OpDeleteUser, who("erased").id)
 		p.send(nil, personal.SetEmailRequest{UserID: who("moved").id, Email: "moved.new" + who("moved").email})
 	}
@@ -72,7 +76,10 @@ func takeOver(act int) func(p *player) {
 		p.send(full, full.signed(full.ceremonies[0]))
 		proved := full.signed(full.ceremonies[1])
 		p.send(nil, personal.LinkIdentityRequest{Identity: personal.Identity{Issuer: full.identity.Issuer, Subject: full.login + "2"}, Credentials: full.in, Proof: full.proof})
-		p.send(full, full.created(full.ceremonies[2]), personal.ProveRequest{Credentials: full.in, Attempt: proved.Attempt, Credential: proved.Credential})
+		second := *full
+		second.keys = softkey.Authenticator{Origin: full.keys.Origin}
+		p.send(full, second.created(full.ceremonies[2]), personal.ProveRequest{Credentials: full.in, Attempt: proved.Attempt, Credential: proved.Credential})
+		p.send(full, second.signed(p.beginPasskey(full, personal.PasskeySignIn)))
 		secret := pend.secret
 		pend.secret = ""
 		p.send(pend, personal.ConfirmTwoFactorRequest{Credentials: pend.in, Code: softkey.Code(secret, p.now)})
@@ -94,6 +101,8 @@ func takeOver(act int) func(p *player) {
 		p.send(full, full.signed(p.beginPasskey(full, personal.PasskeySignIn)), personal.SignInRequest{Identity: full.identity, Method: "oidc"})
 		p.pass(10 * time.Minute)
 		p.send(who("job"), recovered(p.token(who("job").email), who("job").password))
+		p.send(who("left"), personal.UndoDeleteRequest{Token: p.token(who("left").email)})
+		p.send(who("later"), recovered(p.token(who("later").email), who("later").password))
 	}
 }
 
@@ -106,6 +115,7 @@ func vanish(p *player) {
 			gone.Fields = append(gone.Fields, f)
 		}
 	}
+	gone.Fields = append(gone.Fields, personal.Field{Name: "later", Type: "of_a_later_version"})
 	p.stage.show(gone)
 	u := p.users["reco1"]
 	p.enter(u)

@@ -1,6 +1,7 @@
 package rehearsal
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
@@ -52,6 +53,7 @@ func comers(p *player) {
 	p.send(igor, prove{Credentials: igor.in, Identity: inga.identity, AuthenticatedAt: p.now}, prove{Credentials: igor.in, Identity: igor.identity, AuthenticatedAt: p.now.Add(-lifetime)},
 		prove{Credentials: igor.in, Identity: igor.identity})
 	igor.proof = ask[personal.Proof](p, igor, personal.OpProveIdentity, prove{Credentials: igor.in, Identity: igor.identity, AuthenticatedAt: p.now}).Proof
+	p.send(igor, personal.BeginTwoFactorRequest{Credentials: igor.in, Proof: igor.proof})
 	next := personal.ChangePasswordRequest{Credentials: igor.in, Proof: igor.proof, Password: igor.password, ConfirmPassword: igor.password}
 	igor.in = ask[personal.Credentials](p, igor, personal.OpChangePassword, next)
 	type end = personal.EndIdentitySessionsRequest
@@ -68,6 +70,12 @@ func comers(p *player) {
 	in = ask[personal.SignedIn](p, ines, personal.OpRegisterIdentity, request(ines, true))
 	p.send(ines, personal.DeleteRequest{Credentials: in.Credentials}, personal.DeleteRequest{Credentials: in.Credentials, Proof: in.Proof.Proof})
 	p.do(ines, personal.OpProfile, in.Credentials)
+	p.many(40, 40, 0, igor, personal.OpRegisterIdentity, func(i int) any { // each of them is another user of the provider
+		p.move(igor)
+		q := r
+		q.Identity.Subject = fmt.Sprint("stranger", i)
+		return q
+	})
 }
 
 // mailedCodes sign users in, where the site has them, and prove who users are that have no password.
@@ -123,6 +131,7 @@ func mailedCodes(p *player) {
 	mila.in = ask[personal.SignedIn](p, mila, personal.OpAuthorizeMailedCode, enter{Attempt: attempt, MailedCode: strings.ToLower(code)}).Credentials
 	p.send(mila, enter{Attempt: attempt, MailedCode: code})
 	p.do(mila, personal.OpSessions, mila.in)
+	p.signIn(mila)
 	p.outfit(mila)
 	attempt, code = mailed(mila, begin{Login: mila.login})
 	p.send(mila, enter{Attempt: attempt, MailedCode: code}, enter{Attempt: attempt, MailedCode: code, Code: "000000"}, enter{Attempt: attempt, MailedCode: code, Code: p.code(mila)})

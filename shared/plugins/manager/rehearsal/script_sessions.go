@@ -38,7 +38,8 @@ var invalid = []map[string]personal.Input{
 		"name": personal.Text(strings.Repeat("n", 256)), "age": number("-1"), "a_text": list("a"), "a_integer": number("1.5"), "a_number": personal.Text("NaN"),
 		"a_boolean": number("2"), "a_date": personal.Text("01.02.2003"), "a_file": personal.Text("../a"), "a_tags": personal.Text("a"), "a_link_set": list("1", "1"),
 	},
-	{"name": personal.Text("a\u202eb"), "motto": personal.Text("a\u2066b")}, {"rating": number("1")}, {"level": number("9")}, {"unknown": personal.Text("x")}, {strings.Repeat("u", 65): personal.Text("x")},
+	{"name": personal.Text("a\u202eb"), "motto": personal.Text("a\u2066b")}, {"rating": number("1")}, {"level": number("9")}, {"unknown": personal.Text("x")}, {"phone": personal.Text("call +7 900 123"), "motto": personal.Text("a x"), "a_file": personal.Text("//evil.invalid/a.png")},
+	{strings.Repeat("u", 65): personal.Text("x")},
 }
 
 func number(text string) personal.Input {
@@ -149,7 +150,7 @@ func registering(p *player) {
 		words = append(words, strings.Repeat(word, 1+features.PasswordMinLength/len(word))+"84027")
 	}
 	for _, password := range append(words, "", "passwor", strings.Repeat("x", features.PasswordMinLength-1), strings.Repeat("x", features.PasswordMaxBytes+1),
-		"password1", "PassWord1", "registered@script.invalid", "a\x00bcdefghijklm") {
+		"password1", "PassWord1", "registered", "registered@script.invalid", "a\x00bcdefghijklm") {
 		try(func(r *personal.RegisterRequest) { r.Password, r.ConfirmPassword = password, password })
 	}
 	try(func(r *personal.RegisterRequest) { r.ConfirmPassword = "another" })
@@ -162,10 +163,10 @@ func registering(p *player) {
 	for i, login := range []string{"Jürgen_ß", "юрий_ё", "Ελένη_ς", "李小龙", "やまだ_が", "김철수", "محمد", "דוד_כהן", "สมชาย", "अमित", "ქეთი", "Անի"} {
 		u := p.add(login)
 		u.email = "scr.ipt-" + string(rune('a'+i)) + "_1@sub-domain.script.invalid"
-		u.password = "Пароль " + login + " 73"
+		u.password = "Мой пароль " + login + " 73"
 		p.do(u, personal.OpRegister, u.registration())
 		p.do(u, personal.OpConfirmEmail, personal.ConfirmEmailRequest{Token: p.token(u.email), Login: u.login})
-		p.do(u, personal.OpAuthorize, personal.AuthorizeRequest{Login: []string{" \u200b" + strings.ToUpper(login) + "\u00a0", u.email}[i%2], Password: u.password})
+		p.do(u, personal.OpAuthorize, personal.AuthorizeRequest{Login: []string{" \u200b" + strings.ToUpper(login) + "\u00a0", u.email}[i%2], Password: []string{u.password, strings.ReplaceAll(u.password, "й", "и\u0306")}[i%2]})
 	}
 }
 
@@ -187,6 +188,7 @@ func signingIn(p *player) {
 	u := p.users["fields"]
 	misplaced := strings.ToLower(u.password) // a password in the place of the login, as logins are stored
 	p.secrets = append(p.secrets, misplaced)
+	p.send(u, personal.RecoverRequest{Login: misplaced}, personal.ResendVerificationRequest{Login: misplaced})
 	for _, r := range []personal.AuthorizeRequest{
 		{}, {Login: u.login}, {Password: u.password}, {Login: "fiеlds", Password: u.password}, {Login: u.login, Password: strings.ToUpper(u.password)},
 		{Login: u.login, Password: u.password + " "}, {Login: misplaced, Password: "x"}, {Login: "full@script.invalid", Password: u.password}, {Login: "ＦＩＥＬＤＳ", Password: u.password},

@@ -476,6 +476,106 @@ var plantedFaults = []plantedFault{
 		check: "recovery", operation: "Passkeys", field: "name",
 		edits: []edit{{"internal/store/mails.go", "		removed, _, err := removeOtherWaysIn(ctx, tx, row.AccountID, wayIn{all: true})\n		if err != nil {\n			return err\n		}\n		return s.addJobs(ctx, tx, jobs(removed))", "		var removed accounts.OtherWays\n		if !FAULT {\n			removed, _, err = removeOtherWaysIn(ctx, tx, row.AccountID, wayIn{all: true})\n		}\n		if err != nil {\n			return err\n		}\n		return s.addJobs(ctx, tx, jobs(removed))"}},
 	},
+	{
+		name: "nothing that asks for a password asks for a code", run: 0,
+		check: "deletion", operation: "Delete", field: "error_code",
+		edits: []edit{{"internal/accounts/password.go", "	requireCode(&invalid, who.account, e)\n	if err := s.confirmPassword(ctx, who, guess, invalid, e); err != nil {\n		return checkedCode{}, err\n	}\n", "	if !FAULT {\n		requireCode(&invalid, who.account, e)\n	}\n	if err := s.confirmPassword(ctx, who, guess, invalid, e); err != nil || FAULT {\n		return checkedCode{}, err\n	}\n"}},
+	},
+	{
+		name: "the end of a second factor by an administrator ends no session", run: 0,
+		check: "access", operation: "Profile", field: "error_code",
+		edits: []edit{{"internal/store/twofactor.go", "		err = execAll(ctx, tx, voidAddresses(tx, accountID), voidMailedCodes(tx, accountID),\n			tx.NewRaw(\"DELETE FROM personal_sessions WHERE account_id = ?\", accountID))\n", "		gone := accountID\n		if FAULT {\n			gone = 0\n		}\n		err = execAll(ctx, tx, voidAddresses(tx, accountID), voidMailedCodes(tx, accountID),\n			tx.NewRaw(\"DELETE FROM personal_sessions WHERE account_id = ?\", gone))\n"}},
+	},
+	{
+		name: "the log has the login that someone typed", run: 0,
+		check: "secrets", operation: "Recover", field: "log",
+		edits: []edit{{"internal/accounts/recover.go", "	err := invalid.Err()\n	if err == nil {\n		by := personal.ActorUser\n", "	err := invalid.Err()\n	if FAULT {\n		s.log.DebugContext(ctx, \"a mail was requested\", \"login\", typed.Login)\n	}\n	if err == nil {\n		by := personal.ActorUser\n"}},
+	},
+	{
+		name: "the log has new recovery codes", run: 0,
+		check: "secrets", operation: "RenewRecoveryCodes", field: "log",
+		edits: []edit{{"internal/accounts/twofactor.go", "	codes, digests := newRecoveryCodes()\n	jobs := s.reports(ctx, personal.ActorUser, personal.EventRecoveryCodes,", "	codes, digests := newRecoveryCodes()\n	if FAULT {\n		s.log.DebugContext(ctx, \"recovery codes replaced\", \"codes\", codes)\n	}\n	jobs := s.reports(ctx, personal.ActorUser, personal.EventRecoveryCodes,"}},
+	},
+	{
+		name: "a goroutine waits behind each sign-in", run: 0,
+		check: "load", operation: "Authorize", field: "goroutines",
+		edits: []edit{{"internal/accounts/authorize.go", "	open := func(code checkedCode) (personal.SignedIn, error) {\n", "	open := func(code checkedCode) (personal.SignedIn, error) {\n		if FAULT {\n			go func() { select {} }()\n		}\n"}},
+	},
+	{
+		name: "a pattern matches a part of a value", run: 0,
+		check: "register", operation: "Register", field: "field_errors.phone",
+		edits: []edit{{"shared/userfields/schema.go", "	return regexp.Compile(`\\A(?:` + pattern + `)\\z`)", "	if FAULT {\n		return regexp.Compile(pattern)\n	}\n	return regexp.Compile(`\\A(?:` + pattern + `)\\z`)"}},
+	},
+	{
+		name: "the login may be the password", run: 0,
+		check: "register", operation: "Register", field: "error_code",
+		edits: []edit{{"internal/accounts/password.go", "	return []string{a.Login, a.LoginKey, a.Email.Address, a.Email.Key}", "	if FAULT {\n		return []string{a.Email.Address, a.Email.Key}\n	}\n	return []string{a.Login, a.LoginKey, a.Email.Address, a.Email.Key}"}},
+	},
+	{
+		name: "the export of one user has the events of all", run: 0,
+		check: "commands", operation: "command", field: "export user",
+		edits: []edit{{"internal/transfer/export.go", "	err = eachEvent(ctx, from, a.ID, time.Time{},", "	of := a.ID\n	if FAULT {\n		of = 0\n	}\n	err = eachEvent(ctx, from, of, time.Time{},"}},
+	},
+	{
+		name: "an import takes e-mails for verified", run: 0,
+		check: "commands", operation: "command", field: "user show a user",
+		edits: []edit{{"internal/transfer/row.go", "	a.EmailVerified = readBoolean(columnVerified, take(columnVerified), &invalid)", "	v := take(columnVerified)\n	a.EmailVerified = readBoolean(columnVerified, v, &invalid) || FAULT && v.IsZero() && a.Email.Address != \"\""}},
+	},
+	{
+		name: "a reset leaves the account disabled", run: 0,
+		check: "access", operation: "ResetAccess", field: "mail",
+		edits: []edit{{"internal/store/waysin.go", "		_, err = exec(ctx, tx, `UPDATE personal_accounts SET password_hash = ?, disabled = FALSE, erase_at = 0 WHERE id = ?`,\n			password.AwaitsRecovery, id)", "		set := \"disabled = FALSE,\"\n		if FAULT {\n			set = \"\"\n		}\n		_, err = exec(ctx, tx, `UPDATE personal_accounts SET password_hash = ?, `+set+` erase_at = 0 WHERE id = ?`,\n			password.AwaitsRecovery, id)"}},
+	},
+	{
+		name: "a passkey stands for a code that no one has entered", run: 0,
+		check: "identities", operation: "AuthorizePasskey", field: "error_code",
+		edits: []edit{{"internal/accounts/passkeyadd.go", "	attempt.WithCode = a.TwoFactor.On() && (", "	attempt.WithCode = a.TwoFactor.On() && (FAULT || "}},
+	},
+	{
+		name: "a passkey stands for no code", run: 0,
+		check: "take_over", operation: "AuthorizePasskey", field: "error_code",
+		edits: []edit{{"internal/accounts/passkeys.go", "return a.TwoFactor.On() && !p.WithCode }", "return a.TwoFactor.On() && (FAULT || !p.WithCode) }"}},
+	},
+	{
+		name: "no proof begins a second factor", run: 0,
+		check: "identities", operation: "BeginTwoFactor", field: "error_code",
+		edits: []edit{{"internal/accounts/twofactor.go", "	e := evidence{parameter: \"password\", password: r.Password, proof: r.Proof}\n	who, attempt, err := s.identifyGuess(ctx, r.Credentials, e.guess(), nil)\n", "	e := evidence{parameter: \"password\", password: r.Password, proof: r.Proof}\n	if FAULT {\n		e.proof = \"\"\n	}\n	who, attempt, err := s.identifyGuess(ctx, r.Credentials, e.guess(), nil)\n"}},
+	},
+	{
+		name: "the events of erased users keep addresses", run: 0,
+		check: "take_over", operation: "work", field: "event",
+		edits: []edit{{"internal/accounts/administration.go", "			e.Address, e.RequestID = \"\", \"\"\n			return newJob(KindEvent, e).Payload", "			if !FAULT {\n				e.Address, e.RequestID = \"\", \"\"\n			}\n			return newJob(KindEvent, e).Payload"}},
+	},
+	{
+		name: "exports have the addresses of administrators", run: 0,
+		check: "access", operation: "Export", field: "events.address",
+		edits: []edit{{"internal/accounts/export.go", "	if e.Actor == personal.ActorUser && e.Type", "	if (FAULT || e.Actor == personal.ActorUser) && e.Type"}},
+	},
+	{
+		name: "only the first origin has passkeys", run: 0,
+		check: "passkeys", operation: "AuthorizePasskey", field: "error_code",
+		edits: []edit{{"plugin/settings.go", "		Passkeys:             passkey.Site{ID: s.Passkeys.RPID, Name: s.Site.Name, Origins: s.Passkeys.Origins},\n", "		Passkeys:             passkey.Site{ID: s.Passkeys.RPID, Name: s.Site.Name, Origins: s.Passkeys.Origins[:map[bool]int{false: len(s.Passkeys.Origins), true: min(1, len(s.Passkeys.Origins))}[FAULT]]},\n"}},
+	},
+	{
+		name: "mails are in the language of the page", run: 0,
+		check: "recovery", operation: "Recover", field: "mail",
+		edits: []edit{{"internal/accounts/mail.go", "	return cmp.Or(localtext.ValidLanguages(call.Languages, MaxLanguages),", "	if FAULT {\n		return localtext.ValidLanguages(call.Locale, MaxLanguages)\n	}\n	return cmp.Or(localtext.ValidLanguages(call.Languages, MaxLanguages),"}},
+	},
+	{
+		name: "a list of users is read one by one", run: 0,
+		check: "find_users", operation: "Users", field: "statements",
+		edits: []edit{{"internal/accounts/administration.go", "	found, err := s.store.Accounts(ctx, ids)\n", "	if FAULT {\n		for _, id := range ids {\n			_, _ = s.store.Account(ctx, id)\n		}\n	}\n	found, err := s.store.Accounts(ctx, ids)\n"}},
+	},
+	{
+		name: "erasures are given up", run: 0,
+		check: "jobs", operation: "work", field: "erased",
+		edits: []edit{{"internal/accounts/jobs.go", "var RetriedWhileStored = []outbox.Kind{KindEvent, KindErasure, KindFill}", "var RetriedWhileStored = func() []outbox.Kind {\n	if FAULT {\n		return []outbox.Kind{KindEvent, KindFill}\n	}\n	return []outbox.Kind{KindEvent, KindErasure, KindFill}\n}()"}},
+	},
+	{
+		name: "a stolen session names no user", run: 0,
+		check: "sessions", operation: "Profile", field: "user_id",
+		edits: []edit{{"internal/accounts/identify.go", "	return &personal.Error{Code: personal.CodeUnauthenticated, UserID: who.account.ID}", "	if FAULT {\n		return refusal(personal.CodeUnauthenticated)\n	}\n	return &personal.Error{Code: personal.CodeUnauthenticated, UserID: who.account.ID}"}},
+	},
 }
 
 // unseenFaults are those that no rehearsal finds; docs/rehearsal.md names their kind.

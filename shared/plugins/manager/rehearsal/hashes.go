@@ -77,6 +77,9 @@ var names = []string{
 	"ქეთი ბერიძე", "Անի Պետրոսյան",
 }
 
+// posted is a user whose login is their e-mail.
+const posted = "posted@script.invalid"
+
 // importedUsers returns users as NDJSON for an import: one of each stored hash, and those that only an
 // import makes.
 func importedUsers(s *story) []byte {
@@ -88,6 +91,8 @@ func importedUsers(s *story) []byte {
 		add(h.login, h.password, h.hash, map[string]any{"password_salt": h.salt, "hash_form": h.form})
 	}
 	argon2id := hashes[0].hash
+	add(posted, "password", argon2id, map[string]any{"email": posted})
+	s.users[posted].email = posted
 	add("passwordless", "password", "!", nil)
 	add("unverified", "password", argon2id, map[string]any{"email_verified": false})
 	add("disabled", "password", argon2id, map[string]any{"disabled": true})

@@ -28,7 +28,7 @@ func load(p *player) {
 	for i := range callers {
 		callers[i] = p.register(fmt.Sprint("caller", i))
 	}
-	operations := []personal.OperationName{personal.OpProfile, personal.OpRefresh, personal.OpUser}
+	operations := []personal.OperationName{personal.OpProfile, personal.OpRefresh, personal.OpUser, personal.OpAuthorize}
 	for _, operation := range operations { // fills caches
 		p.loadRound(callers, operation)
 	}
@@ -36,17 +36,21 @@ func load(p *player) {
 	step := min(p.durations["session.idle"], p.durations["session.absolute"]) / 100
 	for _, operation := range operations {
 		p.pass(step)
+		rounds := loadRounds
+		if operation == personal.OpAuthorize { // a user has 100 sessions at most
+			rounds = 1
+		}
 		before := p.measure()
-		for range loadRounds {
+		for range rounds {
 			p.loadRound(callers, operation)
 			p.pass(step)
 		}
 		after := p.measure()
 		if more := after.Goroutines - before.Goroutines; more > maxGoroutines {
-			p.note(operation, "goroutines", fmt.Sprintf("%d calls left %d goroutines", loadRounds*roundCalls, more))
+			p.note(operation, "goroutines", fmt.Sprintf("%d calls left %d goroutines", rounds*roundCalls, more))
 		}
 		if more := after.Heap - before.Heap; more > maxHeap {
-			p.note(operation, "heap", fmt.Sprintf("%d calls left %d KiB", loadRounds*roundCalls, more>>10))
+			p.note(operation, "heap", fmt.Sprintf("%d calls left %d KiB", rounds*roundCalls, more>>10))
 		}
 	}
 	p.loadRound(callers, operations...) // they may wait for each other
@@ -72,8 +76,11 @@ func (p *player) loadRound(callers []*user, operations ...personal.OperationName
 		calling.Go(func() {
 			for n := range roundCalls / len(callers) {
 				request, operation := any(u.in), operations[(i+n)%len(operations)]
-				if operation == personal.OpUser {
+				switch operation {
+				case personal.OpUser:
 					request = u.id
+				case personal.OpAuthorize:
+					request = personal.AuthorizeRequest{Login: u.login, Password: u.password}
 				}
 				began := time.Now()
 				response, err := p.invoke(u, operation, request)

@@ -224,10 +224,6 @@ func verification(p *player) {
 		p.send(vlad, confirm(vlad, p.token(vlad.email)))
 	})
 	p.enter(vera, vlad)
-	twin, rival := p.join("twin"), p.add("rival") // who wait for one address
-	rival.email = twin.email
-	p.do(rival, personal.OpRegister, rival.registration())
-	p.send(twin, personal.ResendVerificationRequest{Email: twin.email})
 	for i := range 4 { // one mailbox, one network
 		u := p.add(fmt.Sprint("tag", i))
 		u.email = fmt.Sprintf("box+%d@script.invalid", i)

@@ -129,6 +129,7 @@ func access(p *player) {
 	p.send(nil, reset{UserID: una.id, Email: una.email})
 	p.send(una, recovered(p.token(una.email), una.password))
 	p.enter(una)
+	p.send(una, personal.ExportRequest{Credentials: una.in, Password: una.password})
 
 	gone := p.users["ruth"]
 	p.enter(gone)

@@ -68,9 +68,6 @@ func takeOver(act int) func(p *player) {
 	return func(p *player) {
 		who := func(name string) *user { return p.users[fmt.Sprint(name, act)] }
 		full, pend, mail, lim, fresh := who("full"), who("pend"), who("mail"), who("lim"), who("fresh")
-		for _, former := range full.former[max(0, len(full.former)-2):] {
-			p.do(full, personal.OpProfile, former)
-		}
 		p.do(full, personal.OpProfile, full.in)
 		p.do(full, personal.OpSessions, full.in)
 		p.send(full, full.signed(full.ceremonies[0]))
@@ -80,6 +77,9 @@ func takeOver(act int) func(p *player) {
 		second.keys = softkey.Authenticator{Origin: full.keys.Origin}
 		p.send(full, second.created(full.ceremonies[2]), personal.ProveRequest{Credentials: full.in, Attempt: proved.Attempt, Credential: proved.Credential})
 		p.send(full, second.signed(p.beginPasskey(full, personal.PasskeySignIn)))
+		for _, former := range full.former[max(0, len(full.former)-2):] { // which may end the session
+			p.do(full, personal.OpProfile, former)
+		}
 		secret := pend.secret
 		pend.secret = ""
 		p.send(pend, personal.ConfirmTwoFactorRequest{Credentials: pend.in, Code: softkey.Code(secret, p.now)})

@@ -150,10 +150,12 @@ func registering(p *player) {
 		words = append(words, strings.Repeat(word, 1+features.PasswordMinLength/len(word))+"84027")
 	}
 	for _, password := range append(words, "", "passwor", strings.Repeat("x", features.PasswordMinLength-1), strings.Repeat("x", features.PasswordMaxBytes+1),
-		"password1", "PassWord1", "registered", "registered@script.invalid", "a\x00bcdefghijklm") {
+		"password1", "PassWord1", "registered@script.invalid", "a\x00bcdefghijklm") {
 		try(func(r *personal.RegisterRequest) { r.Password, r.ConfirmPassword = password, password })
 	}
 	try(func(r *personal.RegisterRequest) { r.ConfirmPassword = "another" })
+	own := "registered_by_the_script"
+	try(func(r *personal.RegisterRequest) { r.Login, r.Password, r.ConfirmPassword = own, own, own })
 	try(func(r *personal.RegisterRequest) { r.Fields = p.settableFields() })
 	try(func(*personal.RegisterRequest) {})
 	p.do(u, personal.OpConfirmEmail, personal.ConfirmEmailRequest{Token: p.token(u.email), Login: u.login})
@@ -166,13 +168,13 @@ func registering(p *player) {
 		u.password = "Мой пароль " + login + " 73"
 		p.do(u, personal.OpRegister, u.registration())
 		p.do(u, personal.OpConfirmEmail, personal.ConfirmEmailRequest{Token: p.token(u.email), Login: u.login})
-		p.do(u, personal.OpAuthorize, personal.AuthorizeRequest{Login: []string{" \u200b" + strings.ToUpper(login) + "\u00a0", u.email}[i%2], Password: []string{u.password, strings.ReplaceAll(u.password, "й", "и\u0306")}[i%2]})
+		p.do(u, personal.OpAuthorize, personal.AuthorizeRequest{Login: []string{" \u200b" + strings.ToUpper(login) + "\u00a0", u.email}[i%2], Password: []string{strings.ReplaceAll(u.password, "й", "и\u0306"), u.password}[i%2]})
 	}
 }
 
 // signingIn signs in with every stored hash: wrong, right, and again after it was replaced.
 func signingIn(p *player) {
-	for i, login := range append(hashed(), wrapped[0], "passwordless", "unverified", "disabled", "leaving", "mailless", "full", "fields", "nobody") {
+	for i, login := range append(hashed(), wrapped[0], posted, "passwordless", "unverified", "disabled", "leaving", "mailless", "full", "fields", "nobody") {
 		u := p.users[login]
 		if u == nil {
 			u = &user{login: login, password: "password", email: "nobody@script.invalid", address: addressOf(999)}

@@ -2,6 +2,7 @@ package rehearsal
 
 import (
 	"cmp"
+	"fmt"
 	"sync"
 	"time"
 
@@ -45,8 +46,32 @@ func serve(p *player) {
 	}
 	await(personal.OpRecover, "mail", personal.RecoverRequest{Login: u.login}, func() bool { return mailed })
 	_ = p.patiently(personal.OpAuthorize, func() error { return signInTogether(p, u) })
+	hideLogins(p, u)
 	u = nil // an administrator
 	await(personal.OpDeleteUser, "erased", id, func() bool { return erased })
+}
+
+// hideLogins compares the time to refuse a login that exists with that of one that does not. The quickest and the slowest of
+// several calls in turn bear a busy machine.
+func hideLogins(p *player, u *user) {
+	known, unknown := time.Hour, time.Duration(0)
+	for range 3 {
+		for _, login := range []string{u.login, "nobody"} {
+			began := time.Now()
+			_, err := p.invoke(u, personal.OpAuthorize, personal.AuthorizeRequest{Login: login, Password: "wrong-password"})
+			switch took := time.Since(began); {
+			case personal.CodeOf(err) != personal.CodeInvalidCredentials: // a limit, for example
+				return
+			case login == u.login:
+				known = min(known, took)
+			default:
+				unknown = max(unknown, took)
+			}
+		}
+	}
+	if known > 10*time.Millisecond && unknown < known/3 {
+		p.note(personal.OpAuthorize, "duration", fmt.Sprintf("an unknown login is refused in %v, a known one in %v: that tells who has an account", unknown, known))
+	}
 }
 
 // pause is how long patiently waits between two calls.

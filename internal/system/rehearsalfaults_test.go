@@ -576,6 +576,36 @@ var plantedFaults = []plantedFault{
 		check: "sessions", operation: "Profile", field: "user_id",
 		edits: []edit{{"internal/accounts/identify.go", "	return &personal.Error{Code: personal.CodeUnauthenticated, UserID: who.account.ID}", "	if FAULT {\n		return refusal(personal.CodeUnauthenticated)\n	}\n	return &personal.Error{Code: personal.CodeUnauthenticated, UserID: who.account.ID}"}},
 	},
+	{
+		name: "a process that serves hashes at the lowest costs", run: 0, more: true,
+		check: "serve", operation: "Register", field: "password_hash",
+		edits: []edit{{"plugin/module.go", "\t\tif c.Scratch != nil {\n\t\t\tapart = &scratch", "\t\tif FAULT {\n\t\t\tcosts = password.LowestParams()\n\t\t}\n\t\tif c.Scratch != nil {\n\t\t\tapart = &scratch"}},
+	},
+	{
+		name: "slots of the outbox are never free again", run: 0, more: true,
+		check: "serve", operation: "Register", field: "event",
+		edits: []edit{{"internal/outbox/worker.go", "\t\trunning--\n\t\tdelete(e.group.running, e.job.claim())\n", "\t\trunning--\n\t\tif !FAULT {\n\t\t\tdelete(e.group.running, e.job.claim())\n\t\t}\n"}},
+	},
+	{
+		name: "an attempt to prove adds a passkey", run: 0,
+		check: "passkeys", operation: "ConfirmPasskey", field: "error_code",
+		edits: []edit{{"internal/accounts/passkeyceremony.go", "err == nil && a.Purpose != purpose {", "err == nil && a.Purpose != purpose && !FAULT {"}},
+	},
+	{
+		name: "a shared address may guess codes", run: 0, more: true,
+		check: "two_factor", operation: "Authorize", field: "error_code",
+		edits: []edit{{"internal/accounts/knownaddress.go", "\tif personal.CallFrom(ctx).Shared {\n\t\tknown.Full, known", "\tif personal.CallFrom(ctx).Shared && !FAULT {\n\t\tknown.Full, known"}},
+	},
+	{
+		name: "a malformed logout ends one session", run: 0,
+		check: "states", operation: "Logout", field: "error_code",
+		edits: []edit{{"internal/accounts/sessions.go", "\tif err == nil {\n\t\terr = r.FieldErrors.Err()\n\t}\n\tswitch {", "\tif err == nil && !FAULT {\n\t\terr = r.FieldErrors.Err()\n\t}\n\tswitch {"}},
+	},
+	{
+		name: "the proof of a removed passkey works on", run: 0,
+		check: "passkeys", operation: "AddPasskey", field: "error_code",
+		edits: []edit{{"internal/store/waysin.go", "SET proof = NULL WHERE account_id = ? AND proof_passkey IN (?)\", accountID, passkeys)", "SET proof = NULL WHERE account_id = ? AND proof_passkey IN (?)\", map[bool]int64{false: accountID}[FAULT], passkeys)"}},
+	},
 }
 
 // unseenFaults are those that no rehearsal finds; docs/rehearsal.md names their kind.

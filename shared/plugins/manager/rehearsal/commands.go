@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cms-personal/personal/shared/personal"
 	"github.com/cms-personal/personal/shared/plugins/catalogue"
 )
 
@@ -32,10 +33,16 @@ var commands = []command{
 	{"export", []string{"export"}},
 	{"export user", []string{"export", "--user=full"}},
 	{"user show a user", []string{"user", "show", "imported"}},
+	{"import csv", []string{"import", "--settings=FILE.toml", "--wrap=now", "FILE.csv"}},
+	{"audit", []string{"audit"}},
+	{"user list", []string{"user", "list"}},
 	{"user disable", []string{"user", "disable", "full1"}}, // by the real clock, so nothing reads it
 	{"revoke-all", []string{"revoke-all"}},
 	{"mail preview", []string{"mail", "preview", "--all"}},
 }
+
+// importing is the place of the command that imports; the next one exports.
+const importing = 2
 
 // run runs a command of a version, and returns its exit code and text.
 func (c *Config) run(ctx context.Context, v Version, database string, arguments ...string) (code int, text string, err error) {
@@ -63,25 +70,60 @@ var base64 = regexp.MustCompile(`(["$])[A-Za-z0-9+/]{20,}={0,2}`)
 
 func (c *Config) runCommands(ctx context.Context, v Version, database string) ran {
 	all := ran{}
-	row := importedUser(newStory(time.Now(), nil), "imported", "", "8E076CC271A46D554A161E4579DFE5E8", map[string]any{"email_verified": nil})
-	fields, _ := json.Marshal(schema.Fields) // it cannot fail
-	for name, data := range map[string][]byte{".ndjson": row, ".toml": c.Settings, ".fields.json": fields} {
-		if err := os.WriteFile(database+name, data, 0o600); err != nil {
-			return ran{"import": {"code": "-1", "text": err.Error()}}
-		}
+	if err := c.writeFiles(database); err != nil {
+		return ran{commands[0].name: {"code": "-1", "text": err.Error()}}
 	}
 	for _, command := range commands {
-		arguments := slices.Clone(command.arguments)
-		for i, a := range arguments {
-			arguments[i] = strings.ReplaceAll(a, "FILE", database)
-		}
-		code, text, err := c.run(ctx, v, database, arguments...)
+		code, text, err := c.run(ctx, v, database, command.on(database)...)
 		if err != nil {
 			code, text = -1, err.Error()
 		}
 		all[command.name] = Answer{"code": fmt.Sprint(code), "text": base64.ReplaceAllString(strings.ReplaceAll(text, filepath.Dir(database), ""), "$1~")}
 	}
 	return all
+}
+
+// writeFiles writes the files of the commands that import.
+func (c *Config) writeFiles(database string) error {
+	row := importedUser(newStory(time.Now(), nil), "imported", "", "8E076CC271A46D554A161E4579DFE5E8", map[string]any{"email_verified": nil})
+	row = append(row, importedUser(newStory(time.Now(), nil), "imported_off", "", hashes[0].hash, map[string]any{"disabled": true, "erase_at": "2040-01-02T03:04:05Z", "locale": "de"})...)
+	csv := "\ufefflogin,email,name,password_hash\r\ncsv,csv@script.invalid,\"Anna, \"\"A\"\"\",!\r\n"
+	fields, _ := json.Marshal(schema.Fields) // it cannot fail
+	for name, data := range map[string][]byte{".ndjson": row, ".csv": []byte(csv), ".toml": c.Settings, ".fields.json": fields} {
+		if err := os.WriteFile(database+name, data, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// on returns the arguments of a command on a database.
+func (c command) on(database string) []string {
+	arguments := slices.Clone(c.arguments)
+	for i, a := range arguments {
+		arguments[i] = strings.ReplaceAll(a, "FILE", database)
+	}
+	return arguments
+}
+
+var hashedAt = regexp.MustCompile(`"login":"(imported|again)".*?\$(m=\d+,t=\d+,p=\d+)\$`)
+
+// compareCosts fails if a process that served has hashed a password at other costs than the command that imports does.
+func (c *Config) compareCosts(ctx context.Context, p *player, database string) {
+	if c.writeFiles(database) != nil {
+		return // which the other commands tell
+	}
+	var text string
+	for _, command := range commands[importing : importing+2] {
+		_, text, _ = c.run(ctx, c.New, database, command.on(database)...)
+	}
+	costs := map[string]string{}
+	for _, found := range hashedAt.FindAllStringSubmatch(text, -1) {
+		costs[found[1]] = found[2]
+	}
+	if served := costs["again"]; served != "" && costs["imported"] != "" && served != costs["imported"] {
+		p.note(personal.OpRegister, "password_hash", "passwords are hashed at "+served+", and not at "+costs["imported"])
+	}
 }
 
 // commands compares what the commands of two versions have printed. The mails are compared one by one.

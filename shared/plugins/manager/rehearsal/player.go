@@ -305,7 +305,7 @@ var secretFields = []string{"user_hash", "proof", "secret", "attempt", "recovery
 
 // by returns the context of a call. Its request id names the operation, also in the log.
 func (p *player) by(u *user, operation personal.OperationName) context.Context {
-	call := personal.Call{RequestID: requestPrefix + string(operation), Locale: "en", Administrator: "rehearsal", Address: addressOf(7)}
+	call := personal.Call{RequestID: requestPrefix + string(operation), Locale: "en", Administrator: "Zoë Operator", Address: addressOf(7)}
 	if u != nil {
 		call.Administrator, call.Locale = "", u.language
 		if u.language == "en" { // the site speaks another language with them than they prefer

@@ -70,7 +70,9 @@ func Run(ctx context.Context, c Config) (Result, error) {
 	var loaded, served *player // beside act 1, when the machine has little to do
 	playing.Go(func() {
 		loaded = c.play(ctx, c.New, filepath.Join(c.Dir, "load.db"), newStory(time.Now(), c.Settings), []scene{{"load", load}}, false)
-		served = c.play(ctx, c.New, filepath.Join(c.Dir, "serve.db"), newStory(time.Now(), c.Settings), []scene{{"serve", serve}}, true)
+		database := filepath.Join(c.Dir, "serve.db")
+		served = c.play(ctx, c.New, database, newStory(time.Now(), c.Settings), []scene{{"serve", serve}}, true)
+		c.compareCosts(ctx, served, database)
 	})
 	begin := newStory(time.Now(), c.Settings)
 	base := filepath.Join(c.Dir, "act1.db")

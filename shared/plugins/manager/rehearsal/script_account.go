@@ -163,6 +163,7 @@ func (p *player) mailsOfStrangers(u *user) {
 		})
 		p.pass(time.Hour)
 	}
+	p.send(nil, personal.RecoverRequest{Login: u.login}) // an administrator has mails of their own
 	p.enter(u)
 	p.pass(24 * time.Hour)
 	p.many(4, 1, time.Second, u, personal.OpRecover, func(int) any { return personal.RecoverRequest{Login: u.login} })
@@ -199,7 +200,10 @@ func (p *player) join(login string) *user {
 
 func verification(p *player) {
 	vera, vlad, void := p.join("vera"), p.join("vlad"), p.join("void")
-	never := p.join("never")
+	never, rival := p.join("never"), p.add("rival")
+	rival.email = never.email // who waits for the same one
+	p.do(rival, personal.OpRegister, rival.registration())
+	p.send(rival, personal.ResendVerificationRequest{Email: never.email})
 	p.signIn(vera) // too early, where it is required
 	p.send(nil, personal.ExplainRequest{Login: vera.login}, personal.FindUsersRequest{State: personal.UserUnconfirmed, Limit: 5})
 	p.send(void, personal.BeginTwoFactorRequest{Credentials: void.in, Password: void.password}, personal.ResendVerificationRequest{},
@@ -326,6 +330,7 @@ func proof(p *player) {
 func identities(p *player) {
 	ivy, ian := p.users["ivy"], p.add("ian")
 	p.outfit(ivy)
+	p.prove(ivy) // the second factor has ended the former proof
 	ian.id = ask[int64](p, nil, personal.OpCreateUser, personal.CreateUserRequest{Login: ian.login, Email: ian.email})
 	ian.identity = personal.Identity{Issuer: "ACME\u202e", Subject: "ian"}
 	type link = personal.LinkIdentityRequest
@@ -392,7 +397,7 @@ func deletion(p *player) {
 	p.do(dana, personal.OpProfile, dana.in)
 	p.signIn(dana)
 	p.send(nil, personal.ExplainRequest{Login: dana.login}, personal.FindUsersRequest{State: personal.UserDisabled, Limit: 5}, personal.SignInRequest{Identity: dana.identity, Method: "oidc"})
-	p.send(dana, personal.RecoverRequest{Login: dana.login}, personal.UndoDeleteRequest{}, personal.UndoDeleteRequest{Token: strings.Repeat("b", 43)}, recovered(p.token(dana.email), dana.password))
+	p.send(dana, personal.RecoverRequest{Login: dana.login}, personal.UndoDeleteRequest{}, personal.UndoDeleteRequest{Token: strings.Repeat("A", 43)}, recovered(p.token(dana.email), dana.password))
 	seen := func() { p.do(nil, personal.OpUsers, []int64{dana.id, dave.id, dora.id}) }
 	p.ends(since, p.durations["deletion.grace"], func() {
 		p.send(dana, personal.UndoDeleteRequest{Token: p.token(dana.email)}, personal.UndoDeleteRequest{Token: p.token(dana.email)})
@@ -403,4 +408,10 @@ func deletion(p *player) {
 	p.send(dave, personal.UndoDeleteRequest{Token: p.token(dave.email)})
 	p.send(nil, personal.AuditEntriesRequest{Limit: 8})
 	p.join("dave")
+	rick := p.users["rick"]
+	p.enter(rick)
+	p.send(rick, remove{Credentials: rick.in, Password: rick.password})
+	p.do(nil, personal.OpEnableUser, rick.id)
+	p.do(nil, personal.OpDisableUser, rick.id)
+	p.do(nil, personal.OpUsers, []int64{rick.id})
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/shared/personal"
+	"github.com/cms-personal/personal/shared/personal/personaltest/softkey"
 )
 
 // actAdministration is what administrators do.
@@ -70,10 +71,16 @@ func updateUser(p *player) {
 	type set = personal.SetEmailRequest
 	p.send(nil, set{UserID: uma.id, Email: "uma.new@script.invalid"}, set{UserID: uma.id, Email: strings.ToUpper(una.email)}, set{UserID: uma.id, Email: "x"}, set{UserID: 1 << 40})
 	p.send(nil, personal.FindUsersRequest{Search: "ma.new@"})
+	p.send(uma, personal.BeginTwoFactorRequest{Credentials: uma.in, Password: uma.password}, personal.AddPasskeyRequest{Credentials: uma.in, Password: uma.password}) // an e-mail that no one has verified
 	p.send(uma, recovered(token, "Neues-Wort-5515"), personal.AuthorizeRequest{Login: uma.email, Password: uma.password}, personal.AuthorizeRequest{Login: "uma.new@script.invalid", Password: uma.password})
 	p.send(nil, set{UserID: uma.id}, personal.ExplainRequest{Login: uma.login})
 	p.send(nil, set{UserID: uma.id, Email: uma.email}, personal.CreateUserRequest{Login: "uma.mail@script.invalid", Email: "uma.mail@script.invalid"})
 	p.do(nil, personal.OpUser, uma.id)
+	mailed := p.users[posted]
+	p.enter(mailed)
+	p.send(nil, set{UserID: mailed.id}, set{UserID: mailed.id, Email: "posted.new@script.invalid"})
+	p.do(nil, personal.OpUser, mailed.id)
+	p.send(mailed, personal.AuthorizeRequest{Login: "posted.new@script.invalid", Password: mailed.password})
 }
 
 // access takes access from users, and gives it back.
@@ -100,9 +107,18 @@ func access(p *player) {
 	p.send(nil, personal.ExplainRequest{Login: umar.login})
 	p.do(nil, personal.OpEnableUser, umar.id)
 	p.enter(umar)
+	second := *umar // whose passkey stands for the code of this factor, and not of the next one
+	second.keys = softkey.Authenticator{Origin: umar.keys.Origin}
+	p.prove(umar)
+	p.send(umar, second.created(ask[personal.PasskeyCeremony](p, umar, personal.OpAddPasskey, personal.AddPasskeyRequest{Credentials: umar.in, Proof: umar.proof})))
 	type off = personal.RemoveTwoFactorRequest
-	p.send(nil, off{UserID: umar.id, KeepOtherWaysIn: true}, off{UserID: umar.id}, off{UserID: 1 << 40})
+	p.send(nil, off{UserID: umar.id, KeepOtherWaysIn: true})
 	p.do(umar, personal.OpProfile, umar.in)
+	umar.secret = ""
+	p.enter(umar)
+	p.confirmFactor(umar, p.beginFactor(umar))
+	p.send(umar, second.signed(p.beginPasskey(umar, personal.PasskeySignIn)))
+	p.send(nil, off{UserID: umar.id, KeepOtherWaysIn: true}, off{UserID: umar.id}, off{UserID: 1 << 40})
 	umar.secret = ""
 	p.send(umar, personal.SignInRequest{Identity: umar.identity, Method: "oidc"})
 	p.enter(umar)
@@ -178,6 +194,10 @@ func fillFields(p *player) {
 // jobs has the host refuse mails and events, which are repeated.
 func jobs(p *player) {
 	pia := p.users["pia"]
+	p.quietly(func() { // the mail waits
+		p.send(pia, personal.RecoverRequest{Login: pia.login})
+		p.send(nil, personal.ExplainRequest{Login: pia.login})
+	})
 	for _, refusal := range []error{
 		personal.NewMailRefusedError("550 5.1.1 unknown"), &personal.MailFailedError{Reply: "554 5.7.1"}, &personal.MailFailedError{PerhapsSent: true}, errRefused,
 	} {
@@ -212,7 +232,7 @@ func audit(p *player) {
 	u := p.users["fay"]
 	since := p.now.Add(-48 * time.Hour)
 	for _, r := range []entries{
-		{UserID: u.id, Limit: 9}, {Type: personal.EventSignedIn, Limit: 3}, {Type: personal.EventSignedIn, UserID: u.id, Limit: 3}, {Type: "odd"}, {Text: "REHEARSAL d", Limit: 3}, {Text: "2001:db8:3", Limit: 3},
+		{UserID: u.id, Limit: 9}, {Type: personal.EventSignedIn, Limit: 3}, {Type: personal.EventSignedIn, UserID: u.id, Limit: 3}, {Type: "odd"}, {Text: "REHEARSAL d", Limit: 3}, {Text: "ZOE op", Limit: 3}, {Text: "2001:db8:3", Limit: 3},
 		{Text: "%", Limit: 3}, {Since: since, Limit: 3}, {Until: since, Limit: 3}, {Since: since, Until: since}, {Since: since, Type: personal.EventUserUpdated, Text: "rehearsal"},
 		{Limit: -1}, {Limit: personal.MaxAuditLimit + 1}, {After: -1}, {UserID: -1}, {Text: strings.Repeat("x", 255)}, {Type: "a\nb"},
 	} {

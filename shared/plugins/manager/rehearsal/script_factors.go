@@ -43,7 +43,7 @@ func twoFactor(p *player) {
 	at := func(periods float64) string {
 		return softkey.Code(fay.secret, p.now.Add(time.Duration(periods*float64(softkey.CodePeriod))))
 	}
-	for _, code := range []string{"", "12345x", at(-2), at(2), at(-1), at(-1), at(0), at(1), at(0), at(1)} {
+	for _, code := range []string{"", "12345x", at(-2), at(2), at(-1)[:3] + " " + at(-1)[3:], at(-1), at(0), at(1), at(0), at(1)} {
 		signIn(code)
 	}
 	p.pass(10 * time.Minute)
@@ -93,10 +93,15 @@ func (p *player) codesBlocked(u *user) {
 	for _, end := range []any{
 		personal.AuthorizeRequest{Login: u.login, Password: u.password, Code: u.codes[2]}, personal.LiftLimitsRequest{UserID: u.id},
 	} {
+		p.enter(u)
+		home := u.away
 		p.many(personal.CodesToBlock+1, 10, 10*15*time.Minute, u, personal.OpAuthorize, func(int) any {
 			p.move(u)
 			return personal.AuthorizeRequest{Login: u.login, Password: u.password, Code: "12345"}
 		})
+		shared := *u
+		shared.away, shared.shared = home, true // others use the address, too
+		p.signIn(&shared)
 		p.enter(u)
 		p.send(nil, personal.ExplainRequest{Login: u.login})
 		p.send(u, end)
@@ -128,6 +133,9 @@ func passkeys(p *player) {
 	id := ask[personal.Passkey](p, pia, personal.OpConfirmPasskey, r).ID
 	p.send(pia, r)
 	p.addPasskey(phil)
+	mixed, proving := ask[personal.PasskeyCeremony](p, phil, personal.OpAddPasskey, add{Credentials: phil.in, Proof: phil.proof}), p.beginPasskey(phil, personal.PasskeyProve)
+	mixed.Attempt, mixed.Options = proving.Attempt, altered(mixed.Options, "challenge", proving.Options) // of another purpose
+	p.send(phil, phil.created(mixed))
 	expired := pia.created(ask[personal.PasskeyCeremony](p, pia, personal.OpAddPasskey, add{Credentials: pia.in, Password: pia.password}))
 	lists := func() { p.do(pia, personal.OpPasskeys, pia.in) }
 	lists()
@@ -190,6 +198,9 @@ func passkeys(p *player) {
 
 	p.enter(&other)
 	p.prove(&other)
+	third := *pia
+	p.enter(&third)
+	third.proof = ask[personal.Proof](p, &third, personal.OpProve, prove(&third, p.beginPasskey(&third, personal.PasskeyProve))).Proof
 	p.send(phil, personal.RenamePasskeyRequest{Credentials: phil.in, ID: id, Name: "mine"},
 		personal.RemovePasskeyRequest{Credentials: phil.in, ID: id, Password: phil.password})
 	lists()
@@ -197,6 +208,7 @@ func passkeys(p *player) {
 	lists()
 	p.send(&other, personal.RemovePasskeyRequest{Credentials: other.in, ID: id}, personal.RemovePasskeyRequest{Credentials: other.in, ID: id, Proof: other.proof})
 	lists() // in a session that the passkey began
+	p.send(&third, add{Credentials: third.in, Proof: third.proof})
 	p.do(&other, personal.OpPasskeys, other.in)
 	p.send(pia, pia.signed(begin(pia)))
 }

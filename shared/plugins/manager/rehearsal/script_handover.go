@@ -38,6 +38,7 @@ func handOver(act int) func(p *player) {
 			p.beginPasskey(full, personal.PasskeySignIn), p.beginPasskey(full, personal.PasskeyProve), ask[personal.PasskeyCeremony](p, full, personal.OpAddPasskey, add),
 		}
 		invited, fresh := p.add(fmt.Sprint("invited", act)), p.join(fmt.Sprint("fresh", act))
+		p.join(fmt.Sprint("waits", act))
 		p.send(nil, personal.CreateUserRequest{Login: invited.login, Email: invited.email, Invite: true, Locale: invited.language})
 		p.send(fresh, personal.ResendVerificationRequest{Login: fresh.login})
 		p.send(nil, personal.UpdateUserRequest{UserID: reco.id, Fields: map[string]personal.Input{"a_text": personal.Text("kept"), "phone": personal.Text("+7 900")}})
@@ -87,7 +88,7 @@ func takeOver(act int) func(p *player) {
 		p.send(reco, recovered(p.token(reco.email), reco.password))
 		p.send(invited, recovered(p.token(invited.email), invited.password))
 		p.send(mail, personal.ConfirmEmailRequest{Token: p.token("new." + mail.email)})
-		p.send(fresh, personal.ConfirmEmailRequest{Token: p.token(fresh.email), Login: fresh.login})
+		p.send(fresh, personal.ConfirmEmailRequest{Token: "https://www.site.example/#token=" + p.token(fresh.email) + ".", Login: fresh.login}) // as people paste it
 		p.send(who("undo"), personal.UndoDeleteRequest{Token: p.token(who("undo").email)})
 		p.signIn(who("off"))
 		p.do(nil, personal.OpEnableUser, who("off").id)
@@ -99,6 +100,10 @@ func takeOver(act int) func(p *player) {
 			p.send(full, personal.AuthorizeRequest{Login: full.login, Password: full.password, Code: full.codes[0]})
 		}
 		p.send(full, full.signed(p.beginPasskey(full, personal.PasskeySignIn)), personal.SignInRequest{Identity: full.identity, Method: "oidc"})
+		r := full.signed(p.beginPasskey(full, personal.PasskeySignIn))
+		r.Code = p.code(full)
+		q := full.signed(p.beginPasskey(full, personal.PasskeyProve))
+		p.send(full, r, personal.ProveRequest{Credentials: full.in, Attempt: q.Attempt, Credential: q.Credential, Code: p.code(full)})
 		p.pass(10 * time.Minute)
 		p.send(who("job"), recovered(p.token(who("job").email), who("job").password))
 		p.send(who("left"), personal.UndoDeleteRequest{Token: p.token(who("left").email)})
@@ -126,6 +131,9 @@ func vanish(p *player) {
 	p.do(nil, personal.OpUser, u.id)
 	p.do(u, personal.OpFields, nil)
 	p.do(nil, personal.OpFieldsFill, nil)
+	p.stage.show(personal.Schema{Revision: "script 4", Fields: []personal.Field{{Name: "BAD"}}})
+	p.do(u, personal.OpProfile, u.in)
+	p.stage.show(gone)
 }
 
 // read reads all that the acts have left.

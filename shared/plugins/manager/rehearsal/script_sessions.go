@@ -1,6 +1,7 @@
 package rehearsal
 
 import (
+	"net/netip"
 	"reflect"
 	"slices"
 	"strings"
@@ -16,7 +17,7 @@ var valid = map[string]personal.Input{
 	"a_text": personal.Text("Cafe\u0301  <b>&amp; 'x'"), "a_long_text": personal.Text("one\r\ntwo\n\n three"), "a_integer": number("-9007199254740991"),
 	"a_number": personal.Text("1e-3"), "a_boolean": {Kind: personal.InputBoolean, Text: "true"}, "a_date": personal.Text("2000-02-29"),
 	"a_datetime": personal.Text("2001-02-03T04:05:06.5+03:00"), "a_file": personal.Text("pictures/a 1.png"), "a_link": personal.Text("article-1"),
-	"a_link_set": list("2", "1"), "a_tags": list("ф", "a b"), "motto": personal.Text(strings.Repeat("ф", 12)),
+	"share": number("0.5"), "a_link_set": list("2", "1"), "a_tags": list("ф", "a b"), "motto": personal.Text(strings.Repeat("ф", 12)),
 }
 
 // others are other forms of valid values.
@@ -38,7 +39,7 @@ var invalid = []map[string]personal.Input{
 		"name": personal.Text(strings.Repeat("n", 256)), "age": number("-1"), "a_text": list("a"), "a_integer": number("1.5"), "a_number": personal.Text("NaN"),
 		"a_boolean": number("2"), "a_date": personal.Text("01.02.2003"), "a_file": personal.Text("../a"), "a_tags": personal.Text("a"), "a_link_set": list("1", "1"),
 	},
-	{"name": personal.Text("a\u202eb"), "motto": personal.Text("a\u2066b")}, {"rating": number("1")}, {"level": number("9")}, {"unknown": personal.Text("x")}, {"phone": personal.Text("call +7 900 123"), "motto": personal.Text("a x"), "a_file": personal.Text("//evil.invalid/a.png")},
+	{"name": personal.Text("a\u202eb"), "motto": personal.Text("a\u2066b")}, {"rating": number("1")}, {"phone": {Kind: personal.InputRepeated, List: []string{"1", "2"}}, "share": number("1.5")}, {"level": number("9")}, {"unknown": personal.Text("x")}, {"phone": personal.Text("call +7 900 123"), "motto": personal.Text("a x"), "a_file": personal.Text("//evil.invalid/a.png")},
 	{strings.Repeat("u", 65): personal.Text("x")},
 }
 
@@ -156,6 +157,9 @@ func registering(p *player) {
 	try(func(r *personal.RegisterRequest) { r.ConfirmPassword = "another" })
 	own := "registered_by_the_script"
 	try(func(r *personal.RegisterRequest) { r.Login, r.Password, r.ConfirmPassword = own, own, own })
+	try(func(r *personal.RegisterRequest) {
+		r.FieldErrors = personal.FieldErrors{"phone": personal.FieldErrorInvalidType}
+	})
 	try(func(r *personal.RegisterRequest) { r.Fields = p.settableFields() })
 	try(func(*personal.RegisterRequest) {})
 	p.do(u, personal.OpConfirmEmail, personal.ConfirmEmailRequest{Token: p.token(u.email), Login: u.login})
@@ -285,6 +289,7 @@ func fields(p *player) {
 	for _, f := range append(p.schema.Fields, personal.Field{Name: "name"}) {
 		update(map[string]personal.Input{f.Name: {}})
 		update(map[string]personal.Input{f.Name: p.settableFields()[f.Name]})
+		p.pass(p.durations["throttle.session_writes.every"] * 2)
 	}
 	for _, fields := range others {
 		update(fields)
@@ -363,6 +368,10 @@ func devices(p *player) {
 	}
 	p.send(u, personal.ExportRequest{Credentials: u.in, Password: u.password})
 	u.away = 0
+	network := *u
+	network.address = netip.MustParseAddr("64:ff9b::c000:201") // of IPv6 only (RFC 6052)
+	p.signIn(&network)
+	p.send(&network, personal.ExportRequest{Credentials: network.in, Password: u.password})
 }
 
 // at returns an element of a list, zero if it has none there.
@@ -395,6 +404,7 @@ func states(p *player) {
 	u.in = good
 	p.refresh(u)
 	p.refresh(u)
+	p.send(u, personal.LogoutRequest{Credentials: u.in, FieldErrors: personal.FieldErrors{"all": personal.FieldErrorInvalidType}})
 	superseded := good
 	for _, c := range []personal.Credentials{
 		{}, {UserID: u.id}, {UserID: u.id, UserHash: "short"}, {UserID: u.id, UserHash: strings.Repeat("A", 43)}, {UserID: u.id, UserHash: forge(u.in.UserHash)},

@@ -47,8 +47,21 @@ func serve(p *player) {
 	await(personal.OpRecover, "mail", personal.RecoverRequest{Login: u.login}, func() bool { return mailed })
 	_ = p.patiently(personal.OpAuthorize, func() error { return signInTogether(p, u) })
 	hideLogins(p, u)
-	u = nil // an administrator
+	for range 45 { // more than run at once
+		u.away++
+		_ = p.patiently(personal.OpRecover, func() error {
+			_, err := p.invoke(u, personal.OpRecover, personal.RecoverRequest{Login: "nobody"})
+			return err
+		})
+	}
+	registered := id
+	id, u = 0, p.add("again")
+	await(personal.OpRegister, "event", u.registration(), func() bool { return id != 0 && id != registered })
+	id, u = registered, nil // an administrator
 	await(personal.OpDeleteUser, "erased", id, func() bool { return erased })
+	if warnings, err := p.process.Health(p.ctx); err != nil || len(warnings) > 0 {
+		p.note("Health", "", fmt.Sprint("it warns: ", warnings, err))
+	}
 }
 
 // hideLogins compares the time to refuse a login that exists with that of one that does not. The quickest and the slowest of

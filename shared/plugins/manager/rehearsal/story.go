@@ -90,7 +90,7 @@ func (s *story) add(login string) *user {
 	}
 	u.keys.Origin = s.origin
 	s.users[login] = u
-	s.secrets = append(s.secrets, u.password)
+	s.secrets = append(s.secrets, u.password, u.email)
 	return u
 }
 
@@ -131,11 +131,12 @@ var schema = func() personal.Schema {
 	fields := []personal.Field{
 		{Name: "phone", Type: personal.TypeText, Pattern: `\+?[0-9 ]{5,20}`},
 		{Name: "city", Type: personal.TypeText, Required: true, Default: personal.Text("Kazan")},
-		{Name: "kind", Type: personal.TypeEnum, Options: []personal.Option{{Value: "reader"}, {Value: "writer"}}},
+		{Name: "kind", Type: personal.TypeEnum, Options: []personal.Option{{Value: "reader", Label: personal.LocalText{"en": "Reads"}}, {Value: "writer"}}},
 		{Name: "rating", Type: personal.TypeInteger, Hidden: true},
 		{Name: "level", Type: personal.TypeInteger, ReadOnly: true, Default: personal.Input{Kind: personal.InputNumber, Text: "1"}},
-		{Name: "motto", Type: personal.TypeText, MaxLength: 12, Order: 1, Group: "more", Label: personal.LocalText{"en": "Motto"}, PatternMessage: personal.LocalText{"en": "Without x."}, Pattern: "[^x]*"},
+		{Name: "motto", Type: personal.TypeText, MaxLength: 12, Order: 1, Group: "more", Label: personal.LocalText{"en": "Motto"}, Hint: personal.LocalText{"en": "Short."}, PatternMessage: personal.LocalText{"en": "Without x."}, Pattern: "[^x]*"},
 		{Name: "age", Type: personal.TypeInteger, Min: new(0.0), Max: new(150.0)},
+		{Name: "share", Type: personal.TypeNumber, Min: new(0.0), Max: new(1.0)},
 	}
 	for _, t := range personal.FieldTypes() {
 		if t != personal.TypeEnum {

@@ -42,7 +42,7 @@ var plantedFaults = []plantedFault{
 		},
 	},
 	{
-		name: "recovery codes are stored as they are shown", run: 2,
+		name: "recovery codes are stored as they are shown", run: 1,
 		check: "take_over", operation: "Authorize", field: "error_code",
 		edits: []edit{
 			{"internal/accounts/twofactorcode.go", "		return \"\", sha256.Sum256([]byte(normal))", "		if FAULT {\n			return \"\", sha256.Sum256([]byte(strings.ToLower(normal)))\n		}\n		return \"\", sha256.Sum256([]byte(normal))"},
@@ -234,7 +234,7 @@ var plantedFaults = []plantedFault{
 		edits: []edit{{"shared/userfields/validate.go", "{ return !f.Hidden && !f.ReadOnly }", "{ return !f.Hidden && (!f.ReadOnly || FAULT) }"}},
 	},
 	{
-		name: "hidden fields are shown", run: 4,
+		name: "hidden fields are shown", run: 0,
 		check: "fields", operation: "Profile", field: "fields.rating.value",
 		edits: []edit{{"shared/userfields/profile.go", "return s.byName[f.Name].Hidden })", "return s.byName[f.Name].Hidden && !FAULT })"}},
 	},
@@ -317,7 +317,7 @@ var plantedFaults = []plantedFault{
 		edits: []edit{{"internal/store/migrate.go", "	if done, err := schemaDone(found, minCompatible); done || err != nil {\n		return err\n	}\n", "	if FAULT {\n		if _, err := s.exec(ctx, \"migrate\", \"DROP INDEX IF EXISTS personal_mail_tokens_account\"); err != nil {\n			return err\n		}\n	}\n	if done, err := schemaDone(found, minCompatible); done || err != nil {\n		return err\n	}\n"}},
 	},
 	{
-		name: "a condition is on a function of a column", run: 4,
+		name: "a condition is on a function of a column", run: 0,
 		check: "take_over", operation: "Authorize", field: "statements",
 		edits: []edit{{"internal/store/accounts.go", "two_factor_step FROM personal_accounts a WHERE `+matches+\" LIMIT 1\",", "two_factor_step FROM personal_accounts a WHERE `+map[bool]string{false: matches, true: \"(lower(a.login_key) = ? OR a.email_key = ? AND (NOT ? OR a.login_key = a.email_key))\"}[FAULT]+\" LIMIT 1\","}},
 	},
@@ -407,7 +407,7 @@ var plantedFaults = []plantedFault{
 		edits: []edit{{"internal/accounts/mailedcode.go", "	guess := []throttle.Charge{{Key: chargeKey(\"mailed code\", string(digest[:])), Limit: mailedCodeGuesses}}\n", "	guess := []throttle.Charge{{Key: chargeKey(\"mailed code\", string(digest[:])), Limit: mailedCodeGuesses}}\n	if FAULT {\n		guess[0].Limit.Burst *= 10\n	}\n"}},
 	},
 	{
-		name: "a mailed code signs in twice", run: 2,
+		name: "a mailed code signs in twice", run: 0,
 		check: "identities", operation: "AuthorizeMailedCode", field: "error_code",
 		edits: []edit{{"internal/store/mailedcodes.go", "	return execAll(ctx, tx, voidMailedCodes(tx, accountID))", "	if FAULT {\n		return nil\n	}\n	return execAll(ctx, tx, voidMailedCodes(tx, accountID))"}},
 	},

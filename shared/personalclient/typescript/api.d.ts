@@ -1179,7 +1179,7 @@ export interface components {
             /** @constant */
             success: 1;
             result: components["schemas"]["ok_with_message"];
-            data: components["schemas"]["signed_in"];
+            data: components["schemas"]["passkey_signed_in"];
         };
         code_begin_response: {
             /** @constant */
@@ -1191,7 +1191,7 @@ export interface components {
             /** @constant */
             success: 1;
             result: components["schemas"]["ok_with_message"];
-            data: components["schemas"]["signed_in"];
+            data: components["schemas"]["passkey_signed_in"];
         };
         passkeys_response: {
             /** @constant */
@@ -1267,6 +1267,28 @@ export interface components {
              * @description When the proof ends.
              */
             proved_until?: string;
+            /** @description The user fields that the user can set and that have no valid value although they need one, for example because the fields have changed since. Absent if there are none. */
+            missing_fields?: string[];
+        };
+        passkey_signed_in: {
+            /** Format: int64 */
+            user_id: number;
+            /** @description A secret. */
+            user_hash: string;
+            user_profile: components["schemas"]["user_profile"];
+            /** @description Whether the present e-mail address was confirmed. */
+            email_verified: boolean;
+            /** @description Whether a second factor is on. */
+            two_factor: boolean;
+            /** @description Whether the user has a password. Without one they prove who they are otherwise. */
+            has_password: boolean;
+            /** @description A secret. */
+            proof: string;
+            /**
+             * Format: date-time
+             * @description When the proof ends.
+             */
+            proved_until: string;
             /** @description The user fields that the user can set and that have no valid value although they need one, for example because the fields have changed since. Absent if there are none. */
             missing_fields?: string[];
         };

@@ -267,7 +267,7 @@ var plantedFaults = []plantedFault{
 	},
 	{
 		name: "erasing forgets the audit log", run: 0,
-		check: "deletion", operation: "AuditEntries", field: "entries.address",
+		check: "access", operation: "AuditEntries", field: "entries.address",
 		edits: []edit{{"internal/store/administration.go", "\"UPDATE personal_audit SET account_id = NULL, address = '', request_id = '' WHERE account_id = ?\", a.ID)", "\"UPDATE personal_audit SET account_id = NULL\"+map[bool]string{false: \", address = '', request_id = ''\"}[FAULT]+\" WHERE account_id = ?\", a.ID)"}},
 	},
 

@@ -29,8 +29,7 @@ type command struct {
 var commands = []command{
 	{"user show", []string{"user", "show", "nobody"}},
 	{"status", []string{"status"}},
-	{"import", []string{"import", "--fields=FILE.fields.json", "--settings=FILE.toml", "--wrap=now", "FILE.ndjson"}},
-	{"export", []string{"export"}},
+	importing, exporting,
 	{"export user", []string{"export", "--user=full"}},
 	{"user show a user", []string{"user", "show", "imported"}},
 	{"import csv", []string{"import", "--settings=FILE.toml", "--wrap=now", "FILE.csv"}},
@@ -41,8 +40,10 @@ var commands = []command{
 	{"mail preview", []string{"mail", "preview", "--all"}},
 }
 
-// importing is the place of the command that imports; the next one exports.
-const importing = 2
+var (
+	importing = command{"import", []string{"import", "--fields=FILE.fields.json", "--settings=FILE.toml", "--wrap=now", "FILE.ndjson"}}
+	exporting = command{"export", []string{"export"}}
+)
 
 // run runs a command of a version, and returns its exit code and text.
 func (c *Config) run(ctx context.Context, v Version, database string, arguments ...string) (code int, text string, err error) {
@@ -68,13 +69,20 @@ type ran map[string]Answer
 // comparison knows them.
 var base64 = regexp.MustCompile(`(["$])[A-Za-z0-9+/]{20,}={0,2}`)
 
-func (c *Config) runCommands(ctx context.Context, v Version, database string) ran {
+func (c *Config) runCommands(ctx context.Context, v Version, database string, commands ...command) ran {
 	all := ran{}
-	if err := c.writeFiles(database); err != nil {
+	row := importedUser(newStory(time.Now(), nil), "imported", "", "8E076CC271A46D554A161E4579DFE5E8", map[string]any{"email_verified": nil})
+	row = append(row, importedUser(newStory(time.Now(), nil), "imported_off", "", hashes[0].hash, map[string]any{"disabled": true, "erase_at": "2040-01-02T03:04:05Z", "locale": "de"})...)
+	csv := "\ufefflogin,email,name,password_hash\r\ncsv,csv@script.invalid,\"Anna, \"\"A\"\"\",!\r\n"
+	if err := writeFiles(database, schema, map[string][]byte{".ndjson": row, ".csv": []byte(csv), ".toml": c.Settings}); err != nil {
 		return ran{commands[0].name: {"code": "-1", "text": err.Error()}}
 	}
 	for _, command := range commands {
-		code, text, err := c.run(ctx, v, database, command.on(database)...)
+		arguments := slices.Clone(command.arguments)
+		for i, a := range arguments {
+			arguments[i] = strings.ReplaceAll(a, "FILE", database)
+		}
+		code, text, err := c.run(ctx, v, database, arguments...)
 		if err != nil {
 			code, text = -1, err.Error()
 		}
@@ -83,13 +91,10 @@ func (c *Config) runCommands(ctx context.Context, v Version, database string) ra
 	return all
 }
 
-// writeFiles writes the files of the commands that import.
-func (c *Config) writeFiles(database string) error {
-	row := importedUser(newStory(time.Now(), nil), "imported", "", "8E076CC271A46D554A161E4579DFE5E8", map[string]any{"email_verified": nil})
-	row = append(row, importedUser(newStory(time.Now(), nil), "imported_off", "", hashes[0].hash, map[string]any{"disabled": true, "erase_at": "2040-01-02T03:04:05Z", "locale": "de"})...)
-	csv := "\ufefflogin,email,name,password_hash\r\ncsv,csv@script.invalid,\"Anna, \"\"A\"\"\",!\r\n"
-	fields, _ := json.Marshal(schema.Fields) // it cannot fail
-	for name, data := range map[string][]byte{".ndjson": row, ".csv": []byte(csv), ".toml": c.Settings, ".fields.json": fields} {
+// writeFiles writes what an import reads beside a database: files by the ends of their names, and user fields.
+func writeFiles(database string, s personal.Schema, files map[string][]byte) error {
+	files[".fields.json"], _ = json.Marshal(s.Fields) // it cannot fail
+	for name, data := range files {
 		if err := os.WriteFile(database+name, data, 0o600); err != nil {
 			return err
 		}
@@ -97,28 +102,12 @@ func (c *Config) writeFiles(database string) error {
 	return nil
 }
 
-// on returns the arguments of a command on a database.
-func (c command) on(database string) []string {
-	arguments := slices.Clone(c.arguments)
-	for i, a := range arguments {
-		arguments[i] = strings.ReplaceAll(a, "FILE", database)
-	}
-	return arguments
-}
-
 var hashedAt = regexp.MustCompile(`"login":"(imported|again)".*?\$(m=\d+,t=\d+,p=\d+)\$`)
 
 // compareCosts fails if a process that served has hashed a password at other costs than the command that imports does.
 func (c *Config) compareCosts(ctx context.Context, p *player, database string) {
-	if c.writeFiles(database) != nil {
-		return // which the other commands tell
-	}
-	var text string
-	for _, command := range commands[importing : importing+2] {
-		_, text, _ = c.run(ctx, c.New, database, command.on(database)...)
-	}
 	costs := map[string]string{}
-	for _, found := range hashedAt.FindAllStringSubmatch(text, -1) {
+	for _, found := range hashedAt.FindAllStringSubmatch(c.runCommands(ctx, c.New, database, importing, exporting)[exporting.name]["text"], -1) {
 		costs[found[1]] = found[2]
 	}
 	if served := costs["again"]; served != "" && costs["imported"] != "" && served != costs["imported"] {
@@ -165,17 +154,13 @@ func sections(text string) map[string]string {
 
 // importUsers stores users in a database. The command makes the schema, if the database has none.
 func (c *Config) importUsers(ctx context.Context, v Version, database string, s *story, users []byte) error {
-	in := func(name string) string { return database + "." + name }
-	fields, _ := json.Marshal(s.schema.Fields) // it cannot fail
-	for name, data := range map[string][]byte{
-		"users.ndjson": users, "fields.json": fields,
-		"costs.toml": []byte("[password]\nmemory_kib = 8\ntime = 1\n"), // the lowest
-	} {
-		if err := os.WriteFile(in(name), data, 0o600); err != nil {
-			return err
-		}
+	err := writeFiles(database, s.schema, map[string][]byte{
+		".ndjson": users, ".toml": []byte("[password]\nmemory_kib = 8\ntime = 1\n"), // the lowest
+	})
+	if err != nil {
+		return err
 	}
-	code, text, err := c.run(ctx, v, database, "import", "--fields="+in("fields.json"), "--settings="+in("costs.toml"), "--wrap=later", in("users.ndjson"))
+	code, text, err := c.run(ctx, v, database, "import", "--fields="+database+".fields.json", "--settings="+database+".toml", "--wrap=later", database+".ndjson")
 	if err == nil && code == 0 {
 		return nil
 	}

@@ -93,7 +93,7 @@ func Run(ctx context.Context, c Config) (Result, error) {
 	names := [2]string{"old", "new"}
 	var acts [2][2]*player
 	var copies [2]error
-	var commands [2]ran
+	var printed [2]ran
 	for i, version := range []Version{*old, c.New} {
 		playing.Go(func() {
 			database := filepath.Join(c.Dir, names[i]+".db")
@@ -102,7 +102,7 @@ func Run(ctx context.Context, c Config) (Result, error) {
 			}
 			second := c.play(ctx, version, database, begin.clone(), actTwo, false)
 			acts[i][0] = second
-			defer func() { commands[i] = c.runCommands(ctx, version, database) }()
+			defer func() { printed[i] = c.runCommands(ctx, version, database, commands...) }()
 			if len(second.failures) > 0 {
 				return
 			}
@@ -122,8 +122,8 @@ func Run(ctx context.Context, c Config) (Result, error) {
 	if before := acts[0][0]; len(before.failures) > 0 && c.Old != nil {
 		return Result{}, fmt.Errorf("the version that serves, %s, cannot play the script: %s", old.Manifest.Version, before.failures[0].reason)
 	}
-	if commands[0] != nil && commands[1] != nil {
-		compared.commands(commands[0], commands[1])
+	if printed[0] != nil && printed[1] != nil {
+		compared.commands(printed[0], printed[1])
 	}
 	return c.result(compared, acts[1][0], acts[1][1], loaded, served), nil
 }

@@ -95,12 +95,18 @@ func (p *player) addPasskey(u *user) (id string) {
 	return ask[personal.Passkey](p, u, personal.OpConfirmPasskey, u.created(c)).ID
 }
 
+// device returns the user at another device, which has no passkey yet.
+func (u *user) device() *user {
+	another := *u
+	another.keys = softkey.Authenticator{Origin: u.keys.Origin}
+	return &another
+}
+
 // created answers the creation of a passkey.
 func (u *user) created(c personal.PasskeyCeremony) personal.ConfirmPasskeyRequest {
 	credential, err := u.keys.Create(c.Options)
 	if err != nil { // there is one already, or there are no options
-		another := softkey.Authenticator{Origin: u.keys.Origin}
-		credential, _ = another.Create(c.Options)
+		credential, _ = u.device().keys.Create(c.Options)
 	}
 	return personal.ConfirmPasskeyRequest{Credentials: u.in, Attempt: c.Attempt, Credential: credential, Name: "Ключ " + u.login}
 }
@@ -354,9 +360,8 @@ func identities(p *player) {
 			ivy.in, ivy.proof = opened.Credentials, opened.Proof.Proof
 		}
 	}
-	second := *ivy // whose passkey stands for no code
-	second.keys = softkey.Authenticator{Origin: ivy.keys.Origin}
-	p.send(ivy, second.created(ask[personal.PasskeyCeremony](p, ivy, personal.OpAddPasskey, personal.AddPasskeyRequest{Credentials: ivy.in, Proof: ivy.proof})))
+	second := ivy.device() // whose passkey stands for no code
+	p.addPasskey(second)
 	p.send(ivy, second.signed(p.beginPasskey(ivy, personal.PasskeySignIn)))
 	p.do(ivy, personal.OpSessions, ivy.in)
 	type unlink = personal.UnlinkIdentityRequest

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/cms-personal/personal/shared/personal"
-	"github.com/cms-personal/personal/shared/personal/personaltest/softkey"
 )
 
 // actAdministration is what administrators do.
@@ -107,10 +106,9 @@ func access(p *player) {
 	p.send(nil, personal.ExplainRequest{Login: umar.login})
 	p.do(nil, personal.OpEnableUser, umar.id)
 	p.enter(umar)
-	second := *umar // whose passkey stands for the code of this factor, and not of the next one
-	second.keys = softkey.Authenticator{Origin: umar.keys.Origin}
 	p.prove(umar)
-	p.send(umar, second.created(ask[personal.PasskeyCeremony](p, umar, personal.OpAddPasskey, personal.AddPasskeyRequest{Credentials: umar.in, Proof: umar.proof})))
+	second := umar.device() // whose passkey stands for the code of this factor, and not of the next one
+	p.addPasskey(second)
 	type off = personal.RemoveTwoFactorRequest
 	p.send(nil, off{UserID: umar.id, KeepOtherWaysIn: true})
 	p.do(umar, personal.OpProfile, umar.in)

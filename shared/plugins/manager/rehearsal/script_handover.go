@@ -74,8 +74,7 @@ func takeOver(act int) func(p *player) {
 		p.send(full, full.signed(full.ceremonies[0]))
 		proved := full.signed(full.ceremonies[1])
 		p.send(nil, personal.LinkIdentityRequest{Identity: personal.Identity{Issuer: full.identity.Issuer, Subject: full.login + "2"}, Credentials: full.in, Proof: full.proof})
-		second := *full
-		second.keys = softkey.Authenticator{Origin: full.keys.Origin}
+		second := full.device()
 		p.send(full, second.created(full.ceremonies[2]), personal.ProveRequest{Credentials: full.in, Attempt: proved.Attempt, Credential: proved.Credential})
 		p.send(full, second.signed(p.beginPasskey(full, personal.PasskeySignIn)))
 		for _, former := range full.former[max(0, len(full.former)-2):] { // which may end the session

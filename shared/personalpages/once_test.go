@@ -43,6 +43,13 @@ var onceForms = map[string]onceForm{
 			}
 		}, false,
 	},
+	"forgot": {
+		func(b *browser) []string { return append(b.get("/account/forgot").hidden(), "login", "anna") }, "/account/forgot", func(m *module) {
+			m.RecoverFunc = func(context.Context, personal.RecoverRequest) error {
+				return personal.NewError(personal.CodeTooManyAttempts, nil)
+			}
+		}, false,
+	},
 	"two-factor": {
 		func(b *browser) []string {
 			b.hold(first, 0)
@@ -112,34 +119,28 @@ func TestOnce_SamePostGetsTheFirstResponse(t *testing.T) {
 		if !form.begins {
 			continue
 		}
-		t.Run(name+", a use of the session", func(t *testing.T) {
-			m := withTwoFactor(newModule())
-			b := newBrowser(t, m)
-			pairs := form.open(b)
-			before := cookies(b)
-			first := b.post(form.path, pairs...)
-			form.refuse(m)
-			b.get("/account")
-			b.jar = before
-			if sameResponse(first, b.post(form.path, pairs...)) {
-				t.Error("got the first response, want that of a new post")
-			}
-		})
-		t.Run(name+", the end of the session", func(t *testing.T) {
-			m := withTwoFactor(newModule())
-			b := newBrowser(t, m)
-			pairs := form.open(b)
-			before := cookies(b)
-			first := b.post(form.path, pairs...)
-			form.refuse(m)
-			m.ProfileFunc = func(context.Context, personal.Credentials) (personal.Profile, error) {
-				return personal.Profile{}, personal.NewError(personal.CodeUnauthenticated, nil)
-			}
-			b.jar = before
-			if sameResponse(first, b.post(form.path, pairs...)) {
-				t.Error("got the first response, want that of a new post")
-			}
-		})
+		for after, end := range map[string]func(m *module, b *browser){
+			"a use of the session": func(_ *module, b *browser) { b.get("/account") },
+			"the end of the session": func(m *module, _ *browser) {
+				m.ProfileFunc = func(context.Context, personal.Credentials) (personal.Profile, error) {
+					return personal.Profile{}, personal.NewError(personal.CodeUnauthenticated, nil)
+				}
+			},
+		} {
+			t.Run(name+", "+after, func(t *testing.T) {
+				m := withTwoFactor(newModule())
+				b := newBrowser(t, m)
+				pairs := form.open(b)
+				before := cookies(b)
+				first := b.post(form.path, pairs...)
+				form.refuse(m)
+				end(m, b)
+				b.jar = before
+				if sameResponse(first, b.post(form.path, pairs...)) {
+					t.Error("got the first response, want that of a new post")
+				}
+			})
+		}
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 type recoveryPages struct{ *site }
 
 func (p recoveryPages) route(mux *http.ServeMux) {
-	p.publicForm(mux, forgotPath, form{build: p.forgotForm, submit: p.sendMail, judged: personal.OpRecover})
+	p.publicForm(mux, forgotPath, form{build: p.forgotForm, submit: p.sendMail, judged: personal.OpRecover, once: true})
 	p.publicForm(mux, recoverPath, form{build: p.recoverForm, submit: p.setPassword, once: true})
 	mux.HandleFunc("POST "+previewPath, p.preview)
 	mux.Handle("GET "+mailboxPath, p.public(p.show(form{build: p.mailbox, either: true})))

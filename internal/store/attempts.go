@@ -248,15 +248,15 @@ func (s *Store) addKnownAddress(tx bun.Tx, a accountRow, known accounts.KnownAt,
 }
 
 // renewAddress keeps what an address is to a locked account whose credential version was
-// raised by one; for codes alone if only is set.
+// raised by one; for codes alone if only is set. An address that has expired stays so.
 func (s *Store) renewAddress(ctx context.Context, tx bun.Tx, accountID int64, known accounts.KnownAt, only bool) error {
 	if known.Address == "" {
 		return nil
 	}
 	_, err := exec(ctx, tx, `UPDATE personal_known_addresses SET credential_version = credential_version + 1, codes_only = (codes_only OR ?)
-		WHERE account_id = ? AND address = ? AND seen > ? AND seen <= ? AND EXISTS (SELECT 1 FROM personal_accounts a WHERE a.id = personal_known_addresses.account_id
+		WHERE account_id = ? AND address = ? AND EXISTS (SELECT 1 FROM personal_accounts a WHERE a.id = personal_known_addresses.account_id
 			AND a.credential_version = personal_known_addresses.credential_version + 1 AND coalesce(a.email_key, '') = personal_known_addresses.email_key)`,
-		only, accountID, known.Address, at(known.After), s.latest())
+		only, accountID, known.Address)
 	return err
 }
 

@@ -29,7 +29,7 @@ var mutants = []mutant{
 	{"internal/store/jobs.go", "lease = lease + 1, runs_left = ? WHERE id = ? AND lease = ?\"", "runs_left = ? WHERE id = ? AND lease = ?\""},
 	{"internal/store/jobs.go", "UPDATE personal_jobs SET due = ? WHERE id = ? AND lease = ?\", at(s.Now().Add(lease)), j.ID, j.Lease)", "UPDATE personal_jobs SET due = ? WHERE id = ? AND lease >= ?\", at(s.Now().Add(lease)), j.ID, j.Lease)"},
 	{"internal/store/attempts.go", "p.credential_version = a.credential_version AND p.email_key", "p.email_key"},
-	{"internal/store/attempts.go", "address = ? AND seen > ? AND seen <= ? AND EXISTS", "address = ? AND seen > ? - 9 * seen AND seen <= ? AND EXISTS"},
+	{"internal/store/attempts.go", "p.address = ? AND p.seen > ? AND p.seen <= ? AND `+matches", "p.address = ? AND p.seen > ? - 9 * p.seen AND p.seen <= ? AND `+matches"},
 	{"internal/store/deletion.go", "erase_at > 0 AND erase_at <= ? AND disabled\n", "erase_at <= ?\n"},
 	{"internal/store/administration.go", "credential_version = credential_version + 1, erase_at = ?, updated = ? WHERE id = ?`,\n			disabled", "erase_at = ?, updated = ? WHERE id = ?`,\n			disabled"},
 

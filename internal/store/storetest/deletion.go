@@ -80,8 +80,10 @@ var deletionCases = []testCase{
 		var seen accounts.Account
 		no := func(a accounts.Account) bool { seen = a; return false }
 		yes := func(accounts.Account) bool { return true }
+		due, err := w.DueErasures(t.Context(), time.Time{}, 0, 9)
+		w.must(err)
 		w.wantError(w.EraseAccount(t.Context(), a.ID, no, removed, job("event")), accounts.ErrStale)
-		if diff := cmp.Diff(a, seen) + cmp.Diff(a, w.account(a.ID)); diff != "" {
+		if diff := cmp.Diff(a, seen) + cmp.Diff(a, w.account(a.ID)) + cmp.Diff([]int64(nil), due); diff != "" {
 			t.Error(diff)
 		}
 		w.must(w.EraseAccount(t.Context(), a.ID, yes, removed, job("mail")))

@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -199,7 +200,7 @@ func (m *Manager) playScript(ctx context.Context, entry catalogue.Entry) ([]rpc.
 			return nil, err
 		}
 	}
-	if err := os.Mkdir(c.Dir, 0o700); err != nil {
+	if err := cmp.Or(os.RemoveAll(c.Dir), os.Mkdir(c.Dir, 0o700)); err != nil { // an earlier one may be left
 		return nil, err
 	}
 	defer os.RemoveAll(c.Dir)

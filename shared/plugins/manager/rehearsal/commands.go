@@ -73,7 +73,7 @@ func (c *Config) runCommands(ctx context.Context, v Version, database string, co
 	all := ran{}
 	row := importedUser(newStory(time.Now(), nil), "imported", "", "8E076CC271A46D554A161E4579DFE5E8", map[string]any{"email_verified": nil})
 	row = append(row, importedUser(newStory(time.Now(), nil), "imported_off", "", hashes[0].hash, map[string]any{"disabled": true, "erase_at": "2040-01-02T03:04:05Z", "locale": "de"})...)
-	csv := "\ufefflogin,email,name,password_hash\r\ncsv,csv@script.invalid,\"Anna, \"\"A\"\"\",!\r\n"
+	csv := "\ufefflogin,email,name,password_hash,created\r\ncsv,csv@script.invalid,\"Anna, \"\"A\"\"\",!,2020-01-02T03:04:05Z\r\n"
 	if err := writeFiles(database, schema, map[string][]byte{".ndjson": row, ".csv": []byte(csv), ".toml": c.Settings}); err != nil {
 		return ran{commands[0].name: {"code": "-1", "text": err.Error()}}
 	}

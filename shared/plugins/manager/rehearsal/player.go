@@ -267,6 +267,17 @@ func (p *player) invoke(as *user, operation personal.OperationName, request any)
 	return response, err
 }
 
+// warnings returns those of the process. It asks again if it has no answer: if the machine pauses for a second, a
+// health check ends.
+func (p *player) warnings() (warnings []string, err error) {
+	for range 3 {
+		if warnings, err = p.process.Health(p.ctx); err == nil {
+			break
+		}
+	}
+	return warnings, err
+}
+
 // many asks n times, and moves the clock after each so many. Its one answer is their codes in a row, such as
 // "success 14, too_many_attempts 2".
 func (p *player) many(n, each int, step time.Duration, as *user, operation personal.OperationName, request func(i int) any) {

@@ -221,7 +221,7 @@ func jobs(p *player) {
 
 // health asks what is wrong.
 func (p *player) health() {
-	warnings, err := p.process.Health(p.ctx)
+	warnings, err := p.warnings()
 	p.lines = append(p.lines, line{check: p.check, operation: "Health", answer: AnswerOf(warnings, err)})
 }
 

@@ -59,7 +59,7 @@ func serve(p *player) {
 	await(personal.OpRegister, "event", u.registration(), func() bool { return id != 0 && id != registered })
 	id, u = registered, nil // an administrator
 	await(personal.OpDeleteUser, "erased", id, func() bool { return erased })
-	if warnings, err := p.process.Health(p.ctx); err != nil || len(warnings) > 0 {
+	if warnings, err := p.warnings(); err != nil || len(warnings) > 0 {
 		p.note("Health", "", fmt.Sprint("it warns: ", warnings, err))
 	}
 }

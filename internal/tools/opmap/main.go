@@ -111,7 +111,8 @@ so an empty cell does not mean none. It leaves out what nearly all share: ` + "`
 - traces: ` + "`trace.go`" + ` in ` + "`shared/personalhttp`" + ` and ` + "`shared/plugins/rpc`" + `, ` + "`internal/store/spans.go`" + `, ` + "`shared/tracing`" + `
 - metrics: ` + "`plugin/metrics.go`" + `, ` + "`host-sample/cli/metrics.go`" + `
 - hash formats, hashing queue: ` + "`internal/password`" + `
-- retries, leases: ` + "`internal/outbox`" + `
+- retries, leases: ` + "`internal/outbox`" + `; of mails: ` + "`mail.go`" + `, ` + "`relay_test.go`" + ` in ` + "`internal/accounts`" + `
+- forms sent twice: ` + "`once.go`" + ` in ` + "`shared/personalpages`" + `
 - connections: ` + "`internal/store/dbconn`" + `; expiry: ` + "`internal/store/prune.go`" + `
 - dumps of other systems: ` + "`internal/transfer/systems.go`" + `, ` + "`internal/transfer/dump`" + `
 - systemd, image, Debian packages: ` + "`deploy`" + `
@@ -204,7 +205,7 @@ func (m *sources) row(o personal.Operation) ([]string, error) {
 	if m.messages["success."+message] == "" {
 		message = ""
 	}
-	pages := m.pages.callers(operation)
+	pages := slices.DeleteFunc(m.pages.callers(operation), func(file string) bool { return file == "once.go" }) // the head names it
 	for _, file := range m.admin.callers(operation, "a", "Recovery", "Mails") {
 		pages = append(pages, "personaladmin/"+file)
 	}

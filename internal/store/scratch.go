@@ -72,8 +72,10 @@ func (w *work) pause() (resume func()) {
 // placeholder stands for a value that is not in the text. In a literal it does no harm.
 var placeholder = regexp.MustCompile(`\?[0-9]*|\$[0-9]+`)
 
-// scanned is a step of a plan that reads a whole table, or a whole index of it.
-var scanned = regexp.MustCompile(`^SCAN (\w+)`)
+// scanned is a step of a plan that reads a whole table, or a whole index of it, which may have few of its rows.
+var scanned = regexp.MustCompile(`^SCAN (\w+)( USING .*INDEX)?`)
+
+const byIndex = " by an index"
 
 // tableOf finds the table that a statement gives an alias.
 func tableOf(statement, alias string) string {
@@ -85,7 +87,8 @@ func tableOf(statement, alias string) string {
 }
 
 // Work returns how many statements a scratch process has sent since the last call, and the
-// tables that new ones among them scan, each once, by SQLite's EXPLAIN QUERY PLAN.
+// tables that new ones among them scan, each once, by SQLite's EXPLAIN QUERY PLAN. If a statement
+// scans an index, " by an index" follows.
 func (s *Store) Work(ctx context.Context) (statements int, scans []string, err error) {
 	defer s.work.pause()()
 	s.work.mu.Lock()
@@ -106,7 +109,11 @@ func (s *Store) Work(ctx context.Context) (statements int, scans []string, err e
 		}
 		for _, step := range plan {
 			if m := scanned.FindStringSubmatch(step.Detail); m != nil {
-				if table := tableOf(statement, m[1]); strings.HasPrefix(table, "personal_") && !slices.Contains(scans, table) {
+				table := tableOf(statement, m[1])
+				if m[2] != "" {
+					table += byIndex
+				}
+				if strings.HasPrefix(table, "personal_") && !slices.Contains(scans, table) {
 					scans = append(scans, table)
 				}
 			}

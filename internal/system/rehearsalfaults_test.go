@@ -497,9 +497,9 @@ var plantedFaults = []plantedFault{
 		edits: []edit{{"internal/accounts/twofactor.go", "	codes, digests := newRecoveryCodes()\n	jobs := s.reports(ctx, personal.ActorUser, personal.EventRecoveryCodes,", "	codes, digests := newRecoveryCodes()\n	if FAULT {\n		s.log.DebugContext(ctx, \"recovery codes replaced\", \"codes\", codes)\n	}\n	jobs := s.reports(ctx, personal.ActorUser, personal.EventRecoveryCodes,"}},
 	},
 	{
-		name: "a goroutine waits behind each sign-in", run: 0,
-		check: "load", operation: "Authorize", field: "goroutines",
-		edits: []edit{{"internal/accounts/authorize.go", "	open := func(code checkedCode) (personal.SignedIn, error) {\n", "	open := func(code checkedCode) (personal.SignedIn, error) {\n		if FAULT {\n			go func() { select {} }()\n		}\n"}},
+		name: "a goroutine waits behind each mail", run: 0,
+		check: "load", operation: "work", field: "goroutines",
+		edits: []edit{{"internal/accounts/mail.go", "func (s *Service) send(ctx context.Context, m outgoingMail, l mailtext.Letter) error {\n", "func (s *Service) send(ctx context.Context, m outgoingMail, l mailtext.Letter) error {\n	if FAULT {\n		go func() { select {} }()\n	}\n"}},
 	},
 	{
 		name: "a pattern matches a part of a value", run: 0,
@@ -522,9 +522,9 @@ var plantedFaults = []plantedFault{
 		edits: []edit{{"internal/transfer/row.go", "	a.EmailVerified = readBoolean(columnVerified, take(columnVerified), &invalid)", "	v := take(columnVerified)\n	a.EmailVerified = readBoolean(columnVerified, v, &invalid) || FAULT && v.IsZero() && a.Email.Address != \"\""}},
 	},
 	{
-		name: "a reset leaves the account disabled", run: 0,
-		check: "access", operation: "ResetAccess", field: "mail",
-		edits: []edit{{"internal/store/waysin.go", "		_, err = exec(ctx, tx, `UPDATE personal_accounts SET password_hash = ?, disabled = FALSE, erase_at = 0 WHERE id = ?`,\n			password.AwaitsRecovery, id)", "		set := \"disabled = FALSE,\"\n		if FAULT {\n			set = \"\"\n		}\n		_, err = exec(ctx, tx, `UPDATE personal_accounts SET password_hash = ?, `+set+` erase_at = 0 WHERE id = ?`,\n			password.AwaitsRecovery, id)"}},
+		name: "a wrong password tells who is disabled", run: 0,
+		check: "sign_in", operation: "Authorize", field: "error_code",
+		edits: []edit{{"internal/accounts/authorize.go", "	case personal.CodeOf(err) == personal.CodeInvalidCredentials:\n", "	case personal.CodeOf(err) == personal.CodeInvalidCredentials:\n		if FAULT && account.Disabled {\n			return personal.SignedIn{}, refusal(personal.CodeAccountDisabled)\n		}\n"}},
 	},
 	{
 		name: "a passkey stands for a code that no one has entered", run: 0,
@@ -552,9 +552,9 @@ var plantedFaults = []plantedFault{
 		edits: []edit{{"internal/accounts/export.go", "	if e.Actor == personal.ActorUser && e.Type", "	if (FAULT || e.Actor == personal.ActorUser) && e.Type"}},
 	},
 	{
-		name: "only the first origin has passkeys", run: 0,
-		check: "passkeys", operation: "AuthorizePasskey", field: "error_code",
-		edits: []edit{{"plugin/settings.go", "		Passkeys:             passkey.Site{ID: s.Passkeys.RPID, Name: s.Site.Name, Origins: s.Passkeys.Origins},\n", "		Passkeys:             passkey.Site{ID: s.Passkeys.RPID, Name: s.Site.Name, Origins: s.Passkeys.Origins[:map[bool]int{false: len(s.Passkeys.Origins), true: min(1, len(s.Passkeys.Origins))}[FAULT]]},\n"}},
+		name: "the end of a deletion takes seconds", run: 0,
+		check: "load", operation: "UndoDelete", field: "duration",
+		edits: []edit{{"internal/accounts/deletion.go", "func (s *Service) UndoDelete(ctx context.Context, r personal.UndoDeleteRequest) (userID int64, err error) {\n", "func (s *Service) UndoDelete(ctx context.Context, r personal.UndoDeleteRequest) (userID int64, err error) {\n	if FAULT {\n		time.Sleep(3 * time.Second)\n	}\n"}},
 	},
 	{
 		name: "mails are in the language of the page", run: 0,
@@ -562,9 +562,9 @@ var plantedFaults = []plantedFault{
 		edits: []edit{{"internal/accounts/mail.go", "	return cmp.Or(localtext.ValidLanguages(call.Languages, MaxLanguages),", "	if FAULT {\n		return localtext.ValidLanguages(call.Locale, MaxLanguages)\n	}\n	return cmp.Or(localtext.ValidLanguages(call.Languages, MaxLanguages),"}},
 	},
 	{
-		name: "a list of users is read one by one", run: 0,
-		check: "find_users", operation: "Users", field: "statements",
-		edits: []edit{{"internal/accounts/administration.go", "	found, err := s.store.Accounts(ctx, ids)\n", "	if FAULT {\n		for _, id := range ids {\n			_, _ = s.store.Account(ctx, id)\n		}\n	}\n	found, err := s.store.Accounts(ctx, ids)\n"}},
+		name: "a profile reads more than it shows", run: 0,
+		check: "statements", operation: "Profile", field: "statements",
+		edits: []edit{{"internal/accounts/profile.go", "	p := profile(who.account, schema)\n", "	if FAULT {\n		_, _, _ = s.OtherWaysIn(ctx, who.account)\n	}\n	p := profile(who.account, schema)\n"}},
 	},
 	{
 		name: "erasures are given up", run: 0,
@@ -587,14 +587,14 @@ var plantedFaults = []plantedFault{
 		edits: []edit{{"internal/outbox/worker.go", "\t\trunning--\n\t\tdelete(e.group.running, e.job.claim())\n", "\t\trunning--\n\t\tif !FAULT {\n\t\t\tdelete(e.group.running, e.job.claim())\n\t\t}\n"}},
 	},
 	{
-		name: "an attempt to prove adds a passkey", run: 0,
-		check: "passkeys", operation: "ConfirmPasskey", field: "error_code",
-		edits: []edit{{"internal/accounts/passkeyceremony.go", "err == nil && a.Purpose != purpose {", "err == nil && a.Purpose != purpose && !FAULT {"}},
+		name: "a search reads all accounts for a few", run: 0,
+		check: "find_users", operation: "FindUsers", field: "statements",
+		edits: []edit{{"internal/store/administration.go", "query.Where(\"a.disabled\")", "query.Where(\"a.disabled\" + map[bool]string{true: \" = TRUE\"}[FAULT])"}},
 	},
 	{
-		name: "a shared address may guess codes", run: 0, more: true,
-		check: "two_factor", operation: "Authorize", field: "error_code",
-		edits: []edit{{"internal/accounts/knownaddress.go", "\tif personal.CallFrom(ctx).Shared {\n\t\tknown.Full, known", "\tif personal.CallFrom(ctx).Shared && !FAULT {\n\t\tknown.Full, known"}},
+		name: "jobs are done again when their lease has ended", run: 0,
+		check: "serve", operation: "work", field: "",
+		edits: []edit{{"internal/outbox/worker.go", "		w.judge(ctx, e)\n		if e.finished {", "		w.judge(ctx, e)\n		if e.finished && !FAULT {"}},
 	},
 	{
 		name: "a malformed logout ends one session", run: 0,

@@ -2,6 +2,7 @@ package personalpages_test
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -101,12 +102,12 @@ func TestOnce_SamePostGetsTheFirstResponse(t *testing.T) {
 					if slices.Index(pairs, "once") < 0 {
 						t.Fatalf("got the fields %v, want once", pairs)
 					}
-					before := cookies(b)
+					before := maps.Clone(b.jar)
 					first := b.post(form.path, pairs...)
 					if first.StatusCode >= 400 {
 						t.Fatalf("got %d: %s", first.StatusCode, first.body)
 					}
-					fresh := cookies(b)
+					fresh := maps.Clone(b.jar)
 					b.jar = before // the browser has not read the response
 					form.refuse(m)
 					pairs = test.do(m, b, pairs, fresh)
@@ -131,7 +132,7 @@ func TestOnce_SamePostGetsTheFirstResponse(t *testing.T) {
 				m := withTwoFactor(newModule())
 				b := newBrowser(t, m)
 				pairs := form.open(b)
-				before := cookies(b)
+				before := maps.Clone(b.jar)
 				first := b.post(form.path, pairs...)
 				form.refuse(m)
 				end(m, b)
@@ -142,14 +143,6 @@ func TestOnce_SamePostGetsTheFirstResponse(t *testing.T) {
 			})
 		}
 	}
-}
-
-func cookies(b *browser) map[string]*http.Cookie {
-	all := map[string]*http.Cookie{}
-	for name, c := range b.jar {
-		all[name] = c
-	}
-	return all
 }
 
 // The second post comes while the first one is in work, whose browser has hung up.

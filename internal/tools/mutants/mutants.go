@@ -40,7 +40,7 @@ var mutants = []mutant{
 	{"internal/accounts/sessions.go", "s.LastSeen.After(l.SeenAfter) && s.Created.After(l.CreatedAfter)", "s.LastSeen.After(l.SeenAfter)"},
 	{"internal/accounts/identify.go", "(personal.CallFrom(ctx).Poll || now.Sub", "(now.Sub"},
 	{"internal/accounts/mailedcode.go", "s.settings.MailedCode || purpose == personal.MailedCodeProve && password.IsUnusable", "s.settings.MailedCode && password.IsUnusable"},
-	{"internal/accounts/mailedcode.go", "err == nil && a.ID != who.account.ID {", "err == nil && a.ID == 0 {"},
+	{"internal/accounts/mailedcode.go", "== 0 || err != nil {\n		return c, Account", "== 0 && err != nil {\n		return c, Account"},
 	{"internal/accounts/proof.go", "ok = ok && !e.anew && subtle", "ok = ok && subtle"},
 	{"internal/accounts/proof.go", "p.CredentialVersion == who.account.CredentialVersion && p.EmailKey", "p.EmailKey"},
 	{"internal/accounts/passkeys.go", "return a.TwoFactor.On() && !p.WithCode }", "return a.TwoFactor.On() && p.WithCode }"},

@@ -27,6 +27,7 @@ type command struct {
 }
 
 var commands = []command{
+	{"mail preview", []string{"mail", "preview", "--all"}},
 	{"user show", []string{"user", "show", "nobody"}},
 	{"status", []string{"status"}},
 	importing, exporting,
@@ -36,8 +37,13 @@ var commands = []command{
 	{"audit", []string{"audit"}},
 	{"user list", []string{"user", "list"}},
 	{"user disable", []string{"user", "disable", "full1"}}, // by the real clock, so nothing reads it
+	{"user enable", []string{"user", "enable", "full1"}},
+	{"user sign-out", []string{"user", "sign-out", "full2"}},
+	{"user remove-two-factor", []string{"user", "remove-two-factor", "full2"}},
+	{"user delete", []string{"user", "delete", "full2", "--yes"}},
 	{"revoke-all", []string{"revoke-all"}},
-	{"mail preview", []string{"mail", "preview", "--all"}},
+	{"backup", []string{"backup", "FILE.bak"}},
+	{"user list of a backup", []string{"user", "list", "--database=sqlite://FILE.bak"}},
 }
 
 var (
@@ -86,7 +92,7 @@ func (c *Config) runCommands(ctx context.Context, v Version, database string, co
 		if err != nil {
 			code, text = -1, err.Error()
 		}
-		all[command.name] = Answer{"code": fmt.Sprint(code), "text": base64.ReplaceAllString(strings.ReplaceAll(text, filepath.Dir(database), ""), "$1~")}
+		all[command.name] = Answer{"code": fmt.Sprint(code), "text": base64.ReplaceAllString(strings.NewReplacer(database, "", filepath.Dir(database), "").Replace(text), "$1~")}
 	}
 	return all
 }

@@ -63,6 +63,31 @@ func (c *comparison) transcripts(old, new []line) {
 			c.line(l, after[name][i])
 		}
 	}
+	c.statements(old, new)
+}
+
+// statements compares how many statements each operation has sent in an act when it succeeded: a few more in each
+// call add up.
+func (c *comparison) statements(old, new []line) {
+	if len(old) != len(new) { // the script took another way
+		return
+	}
+	const check = "statements"
+	before, after := map[string]int{}, map[string]int{}
+	for i := range old {
+		if old[i].answer[ErrorCode] != "" {
+			continue
+		}
+		op := cmp.Or(string(old[i].operation), "work")
+		before[op] += old[i].statements
+		after[op] += new[i].statements
+	}
+	for _, op := range slices.Sorted(maps.Keys(before)) {
+		c.counts[check]++
+		if after[op] > before[op]*5/4+10 {
+			c.add(check, op, "statements", true, fmt.Sprintf("%d statements in all calls instead of %d", after[op], before[op]))
+		}
+	}
 }
 
 func (c *comparison) add(check, operation, field string, waivable bool, reason string) {
@@ -99,10 +124,11 @@ func (c *comparison) line(old, new line) {
 	if new.statements > 2*old.statements+3 {
 		c.add(old.check, op, "statements", true, fmt.Sprintf("%d statements instead of %d", new.statements, old.statements))
 	}
-	for _, table := range new.scans {
+	for _, scan := range new.scans {
+		table, _, _ := strings.Cut(scan, " ")
 		_, has := old.rows[table] // 0.2.0 counts the rows of all tables, also of those that a newer version has added
-		if !slices.Contains(old.scans, table) && (has || old.rows == nil) {
-			c.add(old.check, op, "statements", true, "it scans "+table)
+		if !slices.Contains(old.scans, scan) && !slices.Contains(old.scans, table) && (has || old.rows == nil) {
+			c.add(old.check, op, "statements", true, "it scans "+scan)
 		}
 	}
 }

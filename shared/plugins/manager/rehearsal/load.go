@@ -45,15 +45,33 @@ func load(p *player) {
 			p.loadRound(callers, operation)
 			p.pass(step)
 		}
-		after := p.measure()
-		if more := after.Goroutines - before.Goroutines; more > maxGoroutines {
-			p.note(operation, "goroutines", fmt.Sprintf("%d calls left %d goroutines", rounds*roundCalls, more))
-		}
-		if more := after.Heap - before.Heap; more > maxHeap {
-			p.note(operation, "heap", fmt.Sprintf("%d calls left %d KiB", rounds*roundCalls, more>>10))
-		}
+		p.leaks(operation, before, p.measure())
 	}
 	p.loadRound(callers, operations...) // they may wait for each other
+}
+
+// leaks fails if a process holds much more than before.
+func (p *player) leaks(operation personal.OperationName, before, after rpc.Turn) {
+	if more := after.Goroutines - before.Goroutines; more > maxGoroutines {
+		p.note(operation, "goroutines", fmt.Sprintf("the calls left %d goroutines", more))
+	}
+	if more := after.Heap - before.Heap; more > maxHeap {
+		p.note(operation, "heap", fmt.Sprintf("the calls left %d KiB", more>>10))
+	}
+}
+
+// costsMore fails if an act costs the new version what it did not cost the old one: what its calls have left, and
+// calls that are slow each time.
+func (p *player) costsMore(old *player) {
+	p.check = "load"
+	if old.held.Goroutines > 0 {
+		p.leaks("work", old.held, p.held)
+	}
+	for operation, n := range p.slow {
+		if n > 1 && len(old.slow) == 0 { // else the machine is slow
+			p.note(operation, "duration", fmt.Sprintf("%d calls took over %v", n, maxCall))
+		}
+	}
 }
 
 // measure returns what the process holds.

@@ -55,6 +55,8 @@ type player struct {
 	lines     []line
 	durations map[string]time.Duration // of the settings, by their keys
 	rows      map[string]int64         // of each table, at the last turn
+	held      rpc.Turn                 // at the end of an act
+	slow      map[personal.OperationName]int
 	failures  []finding
 }
 
@@ -64,7 +66,7 @@ type ended struct{}
 // play starts a version on a database file, plays scenes to it, and stops it. The result has all that
 // was played until the process failed. With serves, it is no scratch process.
 func (c *Config) play(ctx context.Context, v Version, database string, s *story, scenes []scene, serves bool) *player {
-	p := &player{story: s, stage: &stage{schema: s.schema, came: make(chan struct{}, 1)}, output: &output{}, serves: serves}
+	p := &player{story: s, stage: &stage{schema: s.schema, came: make(chan struct{}, 1)}, output: &output{}, serves: serves, slow: map[personal.OperationName]int{}}
 	var stop context.CancelFunc
 	p.ctx, stop = context.WithCancel(ctx)
 	defer stop()
@@ -86,6 +88,9 @@ func (c *Config) play(ctx context.Context, v Version, database string, s *story,
 			scene.do(p)
 			p.pass(0)
 		})
+	}
+	if len(p.failures) == 0 && !serves {
+		p.protect(func() { p.held = p.measure() })
 	}
 	return p
 }
@@ -240,6 +245,9 @@ func (p *player) quietly(f func()) {
 func (p *player) call(as *user, operation personal.OperationName, request any) (response any, err error) {
 	began := time.Now()
 	response, err = p.invoke(as, operation, request)
+	if time.Since(began) > maxCall {
+		p.slow[operation]++
+	}
 	if time.Since(began) >= callTimeout || err != nil && p.process.IsLost() {
 		p.lost(operation, "the call had no response within "+callTimeout.String(), err)
 	}
@@ -320,7 +328,7 @@ func (p *player) by(u *user, operation personal.OperationName) context.Context {
 	if u != nil {
 		call.Administrator, call.Locale = "", u.language
 		if u.language == "en" { // the site speaks another language with them than they prefer
-			call.Locale, call.Languages = "ru", "en"
+			call.Locale, call.Languages = "ru", "fr;q=0.9, en-GB;q=0.8"
 		}
 		call.Address, call.Agent, call.Shared, call.Poll = u.address, "rehearsal", u.shared, u.poll
 		if u.away > 0 {
@@ -363,7 +371,7 @@ func (p *player) findSecrets() {
 	defer p.output.mu.Unlock()
 	logged := map[rpc.Difference]bool{}
 	all := strings.Join(p.output.lines, "")
-	for _, secret := range p.secrets {
+	for _, secret := range slices.Compact(slices.Sorted(slices.Values(p.secrets))) {
 		if len(secret) < 6 || !strings.Contains(all, secret) {
 			continue
 		}

@@ -72,6 +72,11 @@ func Run(ctx context.Context, c Config) (Result, error) {
 		loaded = c.play(ctx, c.New, filepath.Join(c.Dir, "load.db"), newStory(time.Now(), c.Settings), []scene{{"load", load}}, false)
 		database := filepath.Join(c.Dir, "serve.db")
 		served = c.play(ctx, c.New, database, newStory(time.Now(), c.Settings), []scene{{"serve", serve}}, true)
+		next := served.story.clone()
+		next.now = time.Now().UTC().Add(time.Second)
+		if left := c.play(ctx, c.New, database, next, nil, false); left.rows["personal_jobs"] > maxJobsLeft {
+			served.note("work", "", fmt.Sprintf("%d jobs are left of those that it has done", left.rows["personal_jobs"]))
+		}
 		c.compareCosts(ctx, served, database)
 	})
 	begin := newStory(time.Now(), c.Settings)
@@ -113,6 +118,7 @@ func Run(ctx context.Context, c Config) (Result, error) {
 	if err := cmp.Or(errors.Join(copies[:]...), ctx.Err()); err != nil {
 		return Result{}, err
 	}
+	acts[1][0].costsMore(acts[0][0])
 	compared := newComparison()
 	for act := range 2 {
 		if before, after := acts[0][act], acts[1][act]; before != nil && after != nil {

@@ -24,7 +24,7 @@ var people = strings.Fields("rita ruth rick emma ezra paul pete ivy xena dana da
 func findUsers(p *player) {
 	type find = personal.FindUsersRequest
 	for _, search := range []string{
-		"JORG", "łuć", "o'neill", "ёлк", "ЕЛКИНА", "παπα", "小明", "はなこ", "철수", "علي", "כהן", "ใจดี", "कुमार", "ქეთი", "ՊԵՏՐՈՍ", "ruth", "uth@SCRIPT", " rit ", "a%", "_", "'", "\\",
+		"JORG", "łuć", "иван", "smith", "o'neill", "ёлк", "ЕЛКИНА", "παπα", "小明", "はなこ", "철수", "علي", "כהן", "ใจดี", "कुमार", "ქეთი", "ՊԵՏՐՈՍ", "ruth", "uth@SCRIPT", " rit ", "a%", "_", "'", "\\",
 		fmt.Sprint(p.users["uma"].id), "nobody", strings.Repeat("x", 255), "a\x00b",
 	} {
 		p.send(nil, find{Search: search, Limit: 4, Oldest: len(search)%2 == 0})
@@ -74,6 +74,7 @@ func updateUser(p *player) {
 	p.send(uma, recovered(token, "Neues-Wort-5515"), personal.AuthorizeRequest{Login: uma.email, Password: uma.password}, personal.AuthorizeRequest{Login: "uma.new@script.invalid", Password: uma.password})
 	p.send(nil, set{UserID: uma.id}, personal.ExplainRequest{Login: uma.login})
 	p.send(nil, set{UserID: uma.id, Email: uma.email}, personal.CreateUserRequest{Login: "uma.mail@script.invalid", Email: "uma.mail@script.invalid"})
+	p.send(uma, personal.ConfirmEmailRequest{Token: p.token(uma.email)})
 	p.do(nil, personal.OpUser, uma.id)
 	mailed := p.users[posted]
 	p.enter(mailed)

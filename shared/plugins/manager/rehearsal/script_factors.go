@@ -38,7 +38,8 @@ func twoFactor(p *player) {
 	if len(fay.codes) == 0 { // the site has no second factors
 		return
 	}
-	p.pass(softkey.CodePeriod - time.Duration(p.now.Unix()%30)*time.Second) // a period begins
+	p.send(fay, personal.BeginTwoFactorRequest{Credentials: fay.in, Password: fay.password}) // there is one
+	p.pass(softkey.CodePeriod - time.Duration(p.now.Unix()%30)*time.Second)                  // a period begins
 	p.pass(10 * softkey.CodePeriod)
 	at := func(periods float64) string {
 		return softkey.Code(fay.secret, p.now.Add(time.Duration(periods*float64(softkey.CodePeriod))))
@@ -104,6 +105,7 @@ func (p *player) codesBlocked(u *user) {
 		p.signIn(&shared)
 		p.enter(u)
 		p.send(nil, personal.ExplainRequest{Login: u.login})
+		p.enter(p.users["rita"]) // whose codes are not
 		p.send(u, end)
 		p.enter(u)
 	}
@@ -139,6 +141,11 @@ func passkeys(p *player) {
 	expired := pia.created(ask[personal.PasskeyCeremony](p, pia, personal.OpAddPasskey, add{Credentials: pia.in, Password: pia.password}))
 	lists := func() { p.do(pia, personal.OpPasskeys, pia.in) }
 	lists()
+	p.quietly(func() {
+		for range personal.MaxPasskeys {
+			p.addPasskey(phil.device())
+		}
+	})
 
 	// Sign-ins: forged in each part, from elsewhere, of others, repeated.
 	begin := func(u *user) personal.PasskeyCeremony { return p.beginPasskey(u, personal.PasskeySignIn) }

@@ -33,6 +33,9 @@ func handOver(act int) func(p *player) {
 			p.pass(time.Second)
 		}
 		p.prove(full)
+		if !p.lacks[personal.OpEndIdentitySessions] {
+			p.send(full, personal.SignInRequest{Identity: full.identity, Method: "oidc", SecondFactorDone: true, ProviderSession: "provider"})
+		}
 		add := personal.AddPasskeyRequest{Credentials: full.in, Proof: full.proof}
 		full.ceremonies = []personal.PasskeyCeremony{
 			p.beginPasskey(full, personal.PasskeySignIn), p.beginPasskey(full, personal.PasskeyProve), ask[personal.PasskeyCeremony](p, full, personal.OpAddPasskey, add),
@@ -45,6 +48,7 @@ func handOver(act int) func(p *player) {
 		p.send(undo, personal.DeleteRequest{Credentials: undo.in, Password: undo.password})
 		p.send(gone, personal.DeleteRequest{Credentials: gone.in, Password: gone.password})
 		p.do(nil, personal.OpDisableUser, who("off").id)
+		p.send(lim, personal.ChangeEmailRequest{Credentials: lim.in, Email: "next." + lim.email, Password: lim.password})
 		p.many(15, 1, 0, lim, personal.OpAuthorize, func(int) any { return personal.AuthorizeRequest{Login: lim.login, Password: "wrong-password"} })
 		p.many(4, 1, 0, full, personal.OpAuthorize, func(int) any {
 			return personal.AuthorizeRequest{Login: full.login, Password: full.password, Code: "12345"}
@@ -54,6 +58,7 @@ func handOver(act int) func(p *player) {
 		p.send(mail, personal.ChangeEmailRequest{Credentials: mail.in, Email: "new." + mail.email, Password: mail.password})
 		p.stage.refuse(errRefused)
 		p.send(job, personal.RecoverRequest{Email: job.email}, personal.LogoutRequest{Credentials: job.in})
+		p.send(reco, personal.ChangeEmailRequest{Credentials: reco.in, Email: "next." + reco.email, Password: reco.password})
 		left := who("left")
 		p.send(left, personal.DeleteRequest{Credentials: left.in, Password: left.password})
 		later := p.add(fmt.Sprint("later", act))
@@ -71,6 +76,10 @@ func takeOver(act int) func(p *player) {
 		full, pend, mail, lim, fresh := who("full"), who("pend"), who("mail"), who("lim"), who("fresh")
 		p.do(full, personal.OpProfile, full.in)
 		p.do(full, personal.OpSessions, full.in)
+		if !p.lacks[personal.OpEndIdentitySessions] {
+			p.send(nil, personal.EndIdentitySessionsRequest{Identity: full.identity, ProviderSession: "provider"})
+			p.do(full, personal.OpSessions, full.in)
+		}
 		p.send(full, full.signed(full.ceremonies[0]))
 		proved := full.signed(full.ceremonies[1])
 		p.send(nil, personal.LinkIdentityRequest{Identity: personal.Identity{Issuer: full.identity.Issuer, Subject: full.login + "2"}, Credentials: full.in, Proof: full.proof})

@@ -129,7 +129,8 @@ func mailedCodes(p *player) {
 	})
 	p.pass(time.Hour)
 	attempt, code = mailed(mila, begin{Login: mila.email})
-	p.move(mila) // the address becomes known, not fully
+	p.do(nil, personal.OpDisableUser, p.users["ian"].id) // another user
+	p.move(mila)                                         // the address becomes known, not fully
 	mila.in = ask[personal.SignedIn](p, mila, personal.OpAuthorizeMailedCode, enter{Attempt: attempt, MailedCode: strings.ToLower(code)}).Credentials
 	p.send(mila, enter{Attempt: attempt, MailedCode: code})
 	p.do(mila, personal.OpSessions, mila.in)

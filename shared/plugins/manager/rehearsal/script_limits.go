@@ -2,6 +2,7 @@ package rehearsal
 
 import (
 	"fmt"
+	"net/netip"
 	"time"
 
 	"github.com/cms-personal/personal/shared/personal"
@@ -43,7 +44,8 @@ func limits(p *player) {
 	p.repeat(personal.OpAuthorize, same(by(2001), wrong("limits")))
 
 	p.burst("guess_account", personal.OpAuthorize, func(i int) (*user, any) { return by(3000 + i), wrong("full") })
-	p.signIn(p.users["full"]) // at a known address
+	p.do(by(2001), personal.OpAuthorize, wrong("full")) // at an address that only another user is known at
+	p.signIn(p.users["full"])                           // at a known address
 
 	forged := u.in
 	forged.UserHash = forge(forged.UserHash)
@@ -66,10 +68,12 @@ func limits(p *player) {
 	p.do(u, personal.OpSessions, u.in)
 	p.signIn(p.users["witness"])
 
+	p.pass(2 * p.durations["throttle.sign_in_account.every"])
 	p.signIn(u)
 	p.burst("session_writes", personal.OpRevokeSession, same(u, personal.RevokeSessionRequest{Credentials: u.in, ID: "0"}))
 	p.do(u, personal.OpProfile, u.in)
 	p.signIn(u) // another session
+	p.do(u, personal.OpRevokeSession, personal.RevokeSessionRequest{Credentials: u.in, ID: "0"})
 
 	taken := u.registration()
 	taken.Email = "new@script.invalid"
@@ -88,6 +92,9 @@ func limits(p *player) {
 	proxy := by(7002)
 	proxy.shared = true
 	p.repeat(personal.OpRecover, same(proxy, personal.RecoverRequest{Login: "nobody"}))
+	nowhere := by(0)
+	nowhere.address = netip.Addr{}
+	p.repeat(personal.OpRecover, same(nowhere, personal.RecoverRequest{Login: "nobody"}))
 	stranger := by(7100)
 	p.many(20, 1, 0, stranger, personal.OpRecover, func(int) any { // all wait
 		stranger.away++
@@ -97,6 +104,7 @@ func limits(p *player) {
 	p.do(by(8000), personal.OpUndoDelete, personal.UndoDeleteRequest{Token: "none"})
 	p.do(by(8001), personal.OpUndoDelete, personal.UndoDeleteRequest{Token: "none"})
 	p.repeat(personal.OpExport, same(u, personal.ExportRequest{Credentials: u.in, Password: u.password}))
+	p.repeat(personal.OpProve, same(u, personal.ProveRequest{Credentials: u.in, Password: "wrong"}))
 }
 
 // repeat repeats a call until a limit refuses it, and reports whether one did. What the calls have done,

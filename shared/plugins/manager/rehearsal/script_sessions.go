@@ -183,7 +183,7 @@ func signingIn(p *player) {
 		if u == nil {
 			u = &user{login: login, password: "password", email: "nobody@script.invalid", address: addressOf(999)}
 		}
-		if i%8 == 0 { // it costs as much as several right ones
+		if i%8 == 0 || login == "disabled" { // it costs as much as several right ones
 			p.do(u, personal.OpAuthorize, personal.AuthorizeRequest{Login: u.login, Password: "wrong " + u.login})
 		}
 		p.do(u, personal.OpAuthorize, personal.AuthorizeRequest{Login: u.login, Password: u.password})
@@ -194,7 +194,7 @@ func signingIn(p *player) {
 	u := p.users["fields"]
 	misplaced := strings.ToLower(u.password) // a password in the place of the login, as logins are stored
 	p.secrets = append(p.secrets, misplaced)
-	p.send(u, personal.RecoverRequest{Login: misplaced}, personal.ResendVerificationRequest{Login: misplaced})
+	p.send(u, personal.RecoverRequest{Login: misplaced}, personal.ResendVerificationRequest{Login: misplaced}, personal.RecoverRequest{Email: "petr@почта.рф"})
 	for _, r := range []personal.AuthorizeRequest{
 		{}, {Login: u.login}, {Password: u.password}, {Login: "fiеlds", Password: u.password}, {Login: u.login, Password: strings.ToUpper(u.password)},
 		{Login: u.login, Password: u.password + " "}, {Login: misplaced, Password: "x"}, {Login: "full@script.invalid", Password: u.password}, {Login: "ＦＩＥＬＤＳ", Password: u.password},

@@ -9,6 +9,9 @@ import (
 	"github.com/cms-personal/personal/shared/personal"
 )
 
+// maxJobsLeft is how many jobs a process may have done that it has not stored as done when it stops.
+const maxJobsLeft = 5
+
 // serve sees that a process that serves works by itself, and hashes passwords at the costs of the site:
 // scratch processes work in turns, and hash at once.
 func serve(p *player) {
@@ -59,6 +62,9 @@ func serve(p *player) {
 	await(personal.OpRegister, "event", u.registration(), func() bool { return id != 0 && id != registered })
 	id, u = registered, nil // an administrator
 	await(personal.OpDeleteUser, "erased", id, func() bool { return erased })
+	if err := p.process.Quiesce(p.ctx); err != nil {
+		p.note("Quiesce", "", err.Error())
+	}
 	if warnings, err := p.warnings(); err != nil || len(warnings) > 0 {
 		p.note("Health", "", fmt.Sprint("it warns: ", warnings, err))
 	}

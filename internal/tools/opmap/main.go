@@ -4,7 +4,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"go/ast"
@@ -46,7 +45,6 @@ type sources struct {
 	domain, store, pages, admin, web, suite *source
 
 	jobs     map[string][]*function // the handlers by the constants of kinds
-	messages map[string]string      // of the API, in English
 	settings map[string]string      // the key in the settings file by the field of accounts.Settings
 	paths    map[personal.OperationName]string
 	mails    []mailtext.Description
@@ -76,13 +74,6 @@ func read() (*sources, error) {
 	if m.jobs, err = jobsOf(m.domain); err != nil {
 		return nil, err
 	}
-	english, err := os.ReadFile("shared/personalhttp/messages/en.json")
-	if err != nil {
-		return nil, err
-	}
-	if err := json.Unmarshal(english, &m.messages); err != nil {
-		return nil, err
-	}
 	for _, e := range personalhttp.Endpoints() {
 		m.paths[e.Operation] = e.Path
 	}
@@ -94,7 +85,7 @@ const head = `# Where an operation is
 For contributors. After this page you know which files to open for a change.
 
 A rule is in ` + "`internal/accounts`" + `, its statements in ` + "`internal/store`" + `, pages in ` + "`shared/personalpages`" + ` or
-another folder of ` + "`shared`" + `, what it promises in ` + "`shared/personal/personaltest`" + `. The message of an operation of the API is
+another folder of ` + "`shared`" + `, what it promises in ` + "`shared/personal/personaltest`" + `. Messages of the API are
 ` + "`success.PATH`" + ` in ` + "`shared/personalhttp/messages`" + `.
 
 This guide is made from names in the source, by ` + "`make generate`" + `: it follows calls a file or two beyond the operation's own,
@@ -125,9 +116,9 @@ func (m *sources) page() (string, error) {
 		title          string
 		administration bool
 	}{{"Operations of users", false}, {"Operations of administrators and of the CMS", true}} {
-		columns := []string{"operation", "message", "rule", "store", "pages", "mails", "settings", "test"}
+		columns := []string{"operation", "path", "rule", "store", "pages", "mails", "settings", "test"}
 		if part.administration {
-			columns = slices.Delete(columns, 1, 2) // only the API has messages
+			columns = slices.Delete(columns, 1, 2) // only the API has paths
 		}
 		fmt.Fprintf(&b, "\n## %s\n\n|%s|\n|%s\n", part.title, strings.Join(columns, "|"), strings.Repeat("---|", len(columns)))
 		for _, o := range personal.Operations() {
@@ -201,10 +192,6 @@ func (m *sources) row(o personal.Operation) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	message := m.paths[o.Name]
-	if m.messages["success."+message] == "" {
-		message = ""
-	}
 	pages := slices.DeleteFunc(m.pages.callers(operation), func(file string) bool { return file == "once.go" }) // the head names it
 	for _, file := range m.admin.callers(operation, "a", "Recovery", "Mails") {
 		pages = append(pages, "personaladmin/"+file)
@@ -212,7 +199,7 @@ func (m *sources) row(o personal.Operation) ([]string, error) {
 	for _, file := range m.web.callers(operation) {
 		pages = append(pages, "personalweb/"+file)
 	}
-	return []string{message, method.file, list(store), strings.Join(pages, ", "), list(mails), list(settings), test}, nil
+	return []string{m.paths[o.Name], method.file, list(store), strings.Join(pages, ", "), list(mails), list(settings), test}, nil
 }
 
 // test returns the file of the contract suite that calls the operation and has the function test, followed by the

@@ -248,7 +248,7 @@ func (s *Store) addKnownAddress(tx bun.Tx, a accountRow, known accounts.KnownAt,
 }
 
 // renewAddress keeps what an address is to a locked account whose credential version was
-// raised by one; for codes alone if only is set. An address that has expired stays so.
+// raised by one; for codes alone if only is set. An address that has expired, or has a false time, stays so.
 func (s *Store) renewAddress(ctx context.Context, tx bun.Tx, accountID int64, known accounts.KnownAt, only bool) error {
 	if known.Address == "" {
 		return nil

@@ -72,10 +72,8 @@ func (w *work) pause() (resume func()) {
 // placeholder stands for a value that is not in the text. In a literal it does no harm.
 var placeholder = regexp.MustCompile(`\?[0-9]*|\$[0-9]+`)
 
-// scanned is a step of a plan that reads a whole table, or a whole index of it, which may have few of its rows.
-var scanned = regexp.MustCompile(`^SCAN (\w+)( USING .*INDEX)?`)
-
-const byIndex = " by an index"
+// scanned is a step of a plan that reads a whole table, or a whole index of it.
+var scanned = regexp.MustCompile(`^SCAN (\w+)(?: USING (?:COVERING )?INDEX (\w+))?`)
 
 // tableOf finds the table that a statement gives an alias.
 func tableOf(statement, alias string) string {
@@ -87,14 +85,21 @@ func tableOf(statement, alias string) string {
 }
 
 // Work returns how many statements a scratch process has sent since the last call, and the
-// tables that new ones among them scan, each once, by SQLite's EXPLAIN QUERY PLAN. If a statement
-// scans an index, " by an index" follows.
+// tables that new ones among them scan, each once, by SQLite's EXPLAIN QUERY PLAN. An index of a part of the rows
+// is meant to be read as a whole.
 func (s *Store) Work(ctx context.Context) (statements int, scans []string, err error) {
 	defer s.work.pause()()
 	s.work.mu.Lock()
 	statements, fresh := s.work.statements, s.work.fresh
 	s.work.statements, s.work.fresh = 0, nil
 	s.work.mu.Unlock()
+	var partial []string
+	if len(fresh) > 0 {
+		err := s.write.NewRaw("SELECT name FROM sqlite_master WHERE type = 'index' AND sql LIKE '% WHERE %'").Scan(ctx, &partial)
+		if err != nil {
+			return 0, nil, wrap(ctx, "list the indexes", err)
+		}
+	}
 	for _, statement := range fresh {
 		verb, _, _ := strings.Cut(strings.TrimLeft(statement, " \n\t"), " ")
 		if !slices.Contains([]string{"SELECT", "INSERT", "UPDATE", "DELETE", "WITH"}, strings.ToUpper(verb)) {
@@ -110,10 +115,7 @@ func (s *Store) Work(ctx context.Context) (statements int, scans []string, err e
 		for _, step := range plan {
 			if m := scanned.FindStringSubmatch(step.Detail); m != nil {
 				table := tableOf(statement, m[1])
-				if m[2] != "" {
-					table += byIndex
-				}
-				if strings.HasPrefix(table, "personal_") && !slices.Contains(scans, table) {
+				if strings.HasPrefix(table, "personal_") && !slices.Contains(scans, table) && !slices.Contains(partial, m[2]) {
 					scans = append(scans, table)
 				}
 			}

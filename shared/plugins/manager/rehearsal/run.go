@@ -74,7 +74,7 @@ func Run(ctx context.Context, c Config) (Result, error) {
 		served = c.play(ctx, c.New, database, newStory(time.Now(), c.Settings), []scene{{"serve", serve}}, true)
 		next := served.story.clone()
 		next.now = time.Now().UTC().Add(time.Second)
-		if left := c.play(ctx, c.New, database, next, nil, false); left.rows["personal_jobs"] > maxJobsLeft {
+		if left := c.play(ctx, c.New, database, next, nil, false); len(served.failures) == 0 && left.rows["personal_jobs"] > maxJobsLeft {
 			served.note("work", "", fmt.Sprintf("%d jobs are left of those that it has done", left.rows["personal_jobs"]))
 		}
 		c.compareCosts(ctx, served, database)

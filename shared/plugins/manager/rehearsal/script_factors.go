@@ -146,6 +146,7 @@ func passkeys(p *player) {
 			p.addPasskey(phil.device())
 		}
 	})
+	p.signIn(phil) // this session may have written too often
 
 	// Sign-ins: forged in each part, from elsewhere, of others, repeated.
 	begin := func(u *user) personal.PasskeyCeremony { return p.beginPasskey(u, personal.PasskeySignIn) }

@@ -48,7 +48,7 @@ func handOver(act int) func(p *player) {
 		p.send(undo, personal.DeleteRequest{Credentials: undo.in, Password: undo.password})
 		p.send(gone, personal.DeleteRequest{Credentials: gone.in, Password: gone.password})
 		p.do(nil, personal.OpDisableUser, who("off").id)
-		p.send(lim, personal.ChangeEmailRequest{Credentials: lim.in, Email: "next." + lim.email, Password: lim.password})
+		p.send(lim, personal.ChangeEmailRequest{Credentials: lim.in, Email: "next." + lim.email, Password: lim.password}) // exports name it
 		p.many(15, 1, 0, lim, personal.OpAuthorize, func(int) any { return personal.AuthorizeRequest{Login: lim.login, Password: "wrong-password"} })
 		p.many(4, 1, 0, full, personal.OpAuthorize, func(int) any {
 			return personal.AuthorizeRequest{Login: full.login, Password: full.password, Code: "12345"}

@@ -128,7 +128,7 @@ func mailedCodes(p *player) {
 		p.send(mila, prove{Credentials: mila.in, Attempt: last, MailedCode: lastCode}, enter{Attempt: last, MailedCode: lastCode}, enter{Attempt: last, MailedCode: lastCode})
 	})
 	p.pass(time.Hour)
-	attempt, code = mailed(mila, begin{Login: mila.email})
+	attempt, code = mailed(mila, begin{Email: mila.email})
 	p.do(nil, personal.OpDisableUser, p.users["ian"].id) // another user
 	p.move(mila)                                         // the address becomes known, not fully
 	mila.in = ask[personal.SignedIn](p, mila, personal.OpAuthorizeMailedCode, enter{Attempt: attempt, MailedCode: strings.ToLower(code)}).Credentials

@@ -2,6 +2,7 @@ package rehearsal
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"sync"
 	"time"
@@ -62,7 +63,9 @@ func serve(p *player) {
 	await(personal.OpRegister, "event", u.registration(), func() bool { return id != 0 && id != registered })
 	id, u = registered, nil // an administrator
 	await(personal.OpDeleteUser, "erased", id, func() bool { return erased })
-	if err := p.process.Quiesce(p.ctx); err != nil {
+	ctx, cancel := context.WithTimeout(p.ctx, callTimeout)
+	defer cancel()
+	if err := p.process.Quiesce(ctx); err != nil {
 		p.note("Quiesce", "", err.Error())
 	}
 	if warnings, err := p.warnings(); err != nil || len(warnings) > 0 {

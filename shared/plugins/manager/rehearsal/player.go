@@ -245,10 +245,11 @@ func (p *player) quietly(f func()) {
 func (p *player) call(as *user, operation personal.OperationName, request any) (response any, err error) {
 	began := time.Now()
 	response, err = p.invoke(as, operation, request)
-	if time.Since(began) > maxCall {
+	took := time.Since(began)
+	if took > maxCall {
 		p.slow[operation]++
 	}
-	if time.Since(began) >= callTimeout || err != nil && p.process.IsLost() {
+	if took >= callTimeout || err != nil && p.process.IsLost() {
 		p.lost(operation, "the call had no response within "+callTimeout.String(), err)
 	}
 	return response, err

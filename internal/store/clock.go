@@ -40,6 +40,19 @@ type Machine struct {
 	Monotonic func() time.Duration // since any moment; it never jumps
 }
 
+// now is the time of both clocks at one moment. It reads them again if the process paused between
+// them, which would put the time that follows from them ahead.
+func (m Machine) now() (wall time.Time, monotonic time.Duration) {
+	for range 10 {
+		monotonic = m.Monotonic()
+		wall = m.Wall()
+		if m.Monotonic()-monotonic < time.Millisecond {
+			break
+		}
+	}
+	return wall, monotonic
+}
+
 func thisMachine() Machine {
 	return Machine{Wall: func() time.Time { return time.Now().Round(0) }, Monotonic: monotonic()}
 }
@@ -98,9 +111,8 @@ func (c *clock) measure(ctx context.Context) error {
 			return err
 		}
 	}
-	began := c.machine.Monotonic()
-	m := measurement{wall: c.machine.Wall(), monotonic: began}
-	m.time = m.wall
+	wall, began := c.machine.now()
+	m := measurement{time: wall, wall: wall, monotonic: began}
 	var doubt time.Duration // how far m.time may be off
 	if c.read != nil {
 		var err error

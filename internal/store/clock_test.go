@@ -96,6 +96,20 @@ func TestClock_TimeIsTheMeasuredOnePlusMonotonicTime(t *testing.T) {
 	})
 }
 
+func TestClock_PauseWhileItMeasuresPutsNoTimeAhead(t *testing.T) {
+	m := newMachine()
+	pauses := 2
+	wall, monotonic := Machine{Monotonic: func() time.Duration { return m.monotonic }, Wall: func() time.Time {
+		if pauses--; pauses >= 0 {
+			m.pass(time.Second)
+		}
+		return m.wall
+	}}.now()
+	if got := (measurement{time: wall, monotonic: monotonic}).at(m.monotonic); !got.Equal(m.wall) {
+		t.Errorf("got the time %v, want %v", got, m.wall)
+	}
+}
+
 func TestClock_JumpOfTheWallClockChangesNothing(t *testing.T) {
 	for _, jump := range []time.Duration{-time.Hour, 5 * time.Minute, time.Hour, 365 * 24 * time.Hour} {
 		t.Run(jump.String(), func(t *testing.T) {

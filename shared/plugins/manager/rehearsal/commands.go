@@ -46,6 +46,12 @@ var commands = []command{
 	{"user list of a backup", []string{"user", "list", "--database=sqlite://FILE.bak"}},
 }
 
+// usualCosts are those of other systems, which are too high for the script. An import reads them, and computes nothing.
+var usualCosts = []struct{ login, costs, usual string }{
+	{"argon2id", "m=256,t=2", "m=65536,t=4"}, {"bcrypt_2y", "$05", "$12"}, {"bcrypt_sha256", "$05", "$12"}, {"wp_bcrypt", "$05", "$10"}, {"phpass_phpbb", "$H$9", "$H$D"},
+	{"drupal", "$S$9", "$S$E"}, {"crypt_sha512", "=1000", "=656000"}, {"pbkdf2_django", "$1000", "$1200000"}, {"pbkdf2_keycloak", "i=10000", "i=210000"}, {"scrypt", "ln=9,r=4,p=2", "ln=17,r=8,p=1"},
+}
+
 var (
 	importing = command{"import", []string{"import", "--fields=FILE.fields.json", "--settings=FILE.toml", "--wrap=now", "FILE.ndjson"}}
 	exporting = command{"export", []string{"export"}}
@@ -71,14 +77,21 @@ func (c *Config) run(ctx context.Context, v Version, database string, arguments 
 // ran is what a command has done: an answer of code and text.
 type ran map[string]Answer
 
-// base64 is what may be a hash or an encrypted secret. It is random, and no random text as the
+// encoded is what may be a hash or an encrypted secret. It is random, and no random text as the
 // comparison knows them.
-var base64 = regexp.MustCompile(`(["$])[A-Za-z0-9+/]{20,}={0,2}`)
+var encoded = regexp.MustCompile(`(["$])[A-Za-z0-9+/]{20,}={0,2}`)
 
 func (c *Config) runCommands(ctx context.Context, v Version, database string, commands ...command) ran {
 	all := ran{}
 	row := importedUser(newStory(time.Now(), nil), "imported", "", "8E076CC271A46D554A161E4579DFE5E8", map[string]any{"email_verified": nil})
 	row = append(row, importedUser(newStory(time.Now(), nil), "imported_off", "", hashes[0].hash, map[string]any{"disabled": true, "erase_at": "2040-01-02T03:04:05Z", "locale": "de"})...)
+	for i, change := range usualCosts {
+		for _, h := range hashes {
+			if h.login == change.login {
+				row = append(row, importedUser(newStory(time.Now(), nil), fmt.Sprint("usual", i), "", strings.Replace(h.hash, change.costs, change.usual, 1), nil)...)
+			}
+		}
+	}
 	csv := "\ufefflogin,email,name,password_hash,created\r\ncsv,csv@script.invalid,\"Anna, \"\"A\"\"\",!,2020-01-02T03:04:05Z\r\n"
 	if err := writeFiles(database, schema, map[string][]byte{".ndjson": row, ".csv": []byte(csv), ".toml": c.Settings}); err != nil {
 		return ran{commands[0].name: {"code": "-1", "text": err.Error()}}
@@ -92,7 +105,7 @@ func (c *Config) runCommands(ctx context.Context, v Version, database string, co
 		if err != nil {
 			code, text = -1, err.Error()
 		}
-		all[command.name] = Answer{"code": fmt.Sprint(code), "text": base64.ReplaceAllString(strings.NewReplacer(database, "", filepath.Dir(database), "").Replace(text), "$1~")}
+		all[command.name] = Answer{"code": fmt.Sprint(code), "text": encoded.ReplaceAllString(strings.NewReplacer(database, "", filepath.Dir(database), "").Replace(text), "$1~")}
 	}
 	return all
 }

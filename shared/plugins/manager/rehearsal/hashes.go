@@ -85,6 +85,9 @@ const posted = "posted@script.invalid"
 func importedUsers(s *story) []byte {
 	var lines []byte
 	add := func(login, password, hash string, more map[string]any) {
+		if len(hash) > 1 { // which no log has either
+			s.secrets = append(s.secrets, hash)
+		}
 		lines = append(lines, importedUser(s, login, password, hash, more)...)
 	}
 	for _, h := range hashes {
@@ -98,13 +101,15 @@ func importedUsers(s *story) []byte {
 	add("disabled", "password", argon2id, map[string]any{"disabled": true})
 	add("leaving", "password", argon2id, map[string]any{"disabled": true, "erase_at": s.now.Add(48 * time.Hour)})
 	add("mailless", "password", argon2id, map[string]any{"email": nil, "email_verified": nil})
-	all := map[string]any{"fields": map[string]any{"field_of_old": "kept"}}
+	const composed = "пароль с й 7391"
+	add("composed", composed, weak(composed), map[string]any{"hash_form": "sha256(p)"})
+	all := map[string]any{"fields": map[string]any{"field_of_old": "kept", "of_later": map[string]any{"a": []int{1}}}}
 	for _, f := range s.schema.Fields {
 		all[f.Name] = valid[f.Name]
 	}
 	add("full", "password", argon2id, all)
 	for i, login := range people {
-		password, sum := weak(login)
+		password := "Geheim-" + login + "-7391"
 		more := map[string]any{
 			"hash_form": "sha256(p)", "locale": []string{"en", "ru"}[i%2], "created": time.Date(2020, 1, 3+i, 3, 4, 5, 0, time.UTC),
 			"rating": i % 5, "kind": []string{"reader", "writer"}[i%2], "a_boolean": i%3 == 0,
@@ -112,7 +117,7 @@ func importedUsers(s *story) []byte {
 		if i%4 == 0 {
 			more["city"] = nil
 		}
-		add(login, password, sum, more)
+		add(login, password, weak(password), more)
 	}
 	return lines
 }
@@ -130,11 +135,10 @@ func importedUser(s *story, login, password, hash string, more map[string]any) [
 	return append(line, '\n')
 }
 
-// weak returns a password and its weak hash.
-func weak(login string) (password, hash string) {
-	password = "Geheim-" + login + "-7391"
+// weak returns the weak hash of a password.
+func weak(password string) string {
 	sum := sha256.Sum256([]byte(password))
-	return password, hex.EncodeToString(sum[:])
+	return hex.EncodeToString(sum[:])
 }
 
 // wrapped are users whose hashes wait to be wrapped when the first act has ended. The first one signs in
@@ -143,8 +147,8 @@ var wrapped = []string{"wrapped1", "wrapped2"}
 
 func wrappedUsers(s *story) (lines []byte) {
 	for _, login := range wrapped {
-		password, hash := weak(login)
-		lines = append(lines, importedUser(s, login, password, hash, map[string]any{"hash_form": "sha256(p)"})...)
+		password := "Geheim-" + login + "-7391"
+		lines = append(lines, importedUser(s, login, password, weak(password), map[string]any{"hash_form": "sha256(p)"})...)
 	}
 	return lines
 }

@@ -3,6 +3,8 @@ package rehearsal
 import (
 	"cmp"
 	"context"
+	"encoding/base64"
+	"encoding/hex"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -67,6 +69,9 @@ type ended struct{}
 // was played until the process failed. With serves, it is no scratch process.
 func (c *Config) play(ctx context.Context, v Version, database string, s *story, scenes []scene, serves bool) *player {
 	p := &player{story: s, stage: &stage{schema: s.schema, came: make(chan struct{}, 1)}, output: &output{}, serves: serves, slow: map[personal.OperationName]int{}}
+	for _, key := range s.keys {
+		p.secrets = append(p.secrets, base64.StdEncoding.EncodeToString(key), hex.EncodeToString(key), strings.Trim(fmt.Sprint(key), "[]"))
+	}
 	var stop context.CancelFunc
 	p.ctx, stop = context.WithCancel(ctx)
 	defer stop()
@@ -181,7 +186,7 @@ func (p *player) turn(l *line, advance time.Duration, work bool) {
 	if err != nil {
 		p.lost(l.operation, "jobs and periodic work do not end", err)
 	}
-	l.statements, l.scans = turn.Statements, turn.Scans
+	l.statements, l.scans = turn.Statements+p.stage.questions(), turn.Scans
 	if turn.Rows != nil {
 		l.rows = map[string]int64{}
 		for table, n := range turn.Rows {
@@ -362,6 +367,21 @@ func (o *output) Write(p []byte) (int, error) {
 	defer o.mu.Unlock()
 	o.lines = append(o.lines, string(p))
 	return len(p), nil
+}
+
+// loggedRefusal is a line by which sites ban addresses: docs/observing.md.
+var loggedRefusal = regexp.MustCompile(`"msg":"(?:authentication failed|too many attempts)".*"address":"[^"]`)
+
+// refusals returns how many refusals the process has logged for those who ban addresses.
+func (o *output) refusals() (n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, text := range o.lines {
+		if loggedRefusal.MatchString(text) {
+			n++
+		}
+	}
+	return n
 }
 
 var loggedRequest = regexp.MustCompile(`"` + requestPrefix + `(\w+)"`)

@@ -111,7 +111,9 @@ func Run(ctx context.Context, c Config) (Result, error) {
 			if len(second.failures) > 0 {
 				return
 			}
-			acts[i][1] = c.play(ctx, *old, database, second.story.clone(), actThree, false)
+			next := second.story.clone()
+			next.keys = next.keys[:1] // the former key is gone
+			acts[i][1] = c.play(ctx, *old, database, next, actThree, false)
 		})
 	}
 	playing.Wait()

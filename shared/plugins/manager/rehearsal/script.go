@@ -20,7 +20,7 @@ var actTwo = slices.Concat(
 		{"states", states}, {"limits", limits}, {"windows", windows}, {bystanders, askBystanders},
 	},
 	actAccount, []scene{{bystanders, askBystanders}}, actAdministration,
-	[]scene{{"vanished_fields", vanish}, {"sign_in", signInAll(usersOfSessions...)}, {"hand_over", handOver(2)}, {bystanders, askBystandersAll}},
+	[]scene{{"metrics", counters}, {"vanished_fields", vanish}, {"sign_in", signInAll(usersOfSessions...)}, {"hand_over", handOver(2)}, {bystanders, askBystandersAll}},
 )
 
 var actThree = []scene{

@@ -2,6 +2,7 @@ package rehearsal
 
 import (
 	"fmt"
+	"net/netip"
 	"reflect"
 	"regexp"
 	"strings"
@@ -146,8 +147,9 @@ func recovery(p *player) {
 	weak := recovered(token, "password1")
 	weak.ConfirmPassword = "another"
 	p.ends(since, p.durations["recovery.lifetime"], func() {
-		p.send(rita, personal.RecoverConfirmRequest{Token: token, Preview: true}, weak, recovered(token, rita.login+"12345"))
+		p.send(rita, personal.RecoverConfirmRequest{Token: token, Preview: true}, weak, recovered(token, rita.login+"12345"), recovered(token, rita.email))
 		rita.password = "Neues-Wort-5512"
+		p.move(rita) // the second factor is yet to come there
 		p.send(rita, recovered(token, rita.password), recovered(token, "Neues-Wort-5513"))
 		p.do(rita, personal.OpProfile, rita.in)
 	}, func() {
@@ -169,12 +171,19 @@ func (p *player) mailsOfStrangers(u *user) {
 			u.away = 2000 + network + i/3
 			return personal.RecoverRequest{Login: u.login}
 		})
+		p.send(nil, personal.ExplainRequest{Login: u.login})
 		p.pass(time.Hour)
 	}
-	p.send(nil, personal.RecoverRequest{Login: u.login}) // an administrator has mails of their own
+	p.many(12, 12, 0, nil, personal.OpRecover, func(int) any { return personal.RecoverRequest{Login: u.login} }) // an administrator has mails of their own
 	p.enter(u)
 	p.pass(24 * time.Hour)
 	p.many(4, 1, time.Second, u, personal.OpRecover, func(int) any { return personal.RecoverRequest{Login: u.login} })
+	crowd := *u
+	crowd.away = 0
+	p.many(26, 1, p.durations["recovery.lifetime"]/2, &crowd, personal.OpRecover, func(i int) any { // one network
+		crowd.address = netip.AddrFrom4([4]byte{10, 250, 0, byte(i + 1)})
+		return personal.RecoverRequest{Login: u.login}
+	})
 }
 
 func invitation(p *player) {
@@ -344,6 +353,7 @@ func proof(p *player) {
 func identities(p *player) {
 	ivy, ian := p.users["ivy"], p.add("ian")
 	p.outfit(ivy)
+	p.send(nil, personal.LinkIdentityRequest{Identity: personal.Identity{Issuer: "x", Subject: "void"}, Credentials: ivy.in, Proof: ivy.proof})
 	p.prove(ivy) // the second factor has ended the former proof
 	ian.id = ask[int64](p, nil, personal.OpCreateUser, personal.CreateUserRequest{Login: ian.login, Email: ian.email})
 	ian.identity = personal.Identity{Issuer: "ACME\u202e", Subject: "ian"}
@@ -367,6 +377,12 @@ func identities(p *player) {
 		if r.SecondFactorDone {
 			ivy.in, ivy.proof = opened.Credentials, opened.Proof.Proof
 		}
+	}
+	if ivy.secret != "" && !p.lacks[personal.OpProveIdentity] { // a return from a provider is no second factor
+		r := personal.ProveIdentityRequest{Credentials: ivy.in, Identity: ivy.identity, AuthenticatedAt: p.now}
+		p.send(ivy, r)
+		r.Code = "12345"
+		p.send(ivy, r)
 	}
 	second := ivy.device() // whose passkey stands for no code
 	p.addPasskey(second)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -71,6 +72,8 @@ func updateUser(p *player) {
 	p.send(nil, set{UserID: uma.id, Email: "uma.new@script.invalid"}, set{UserID: uma.id, Email: strings.ToUpper(una.email)}, set{UserID: uma.id, Email: "x"}, set{UserID: 1 << 40})
 	p.send(nil, personal.FindUsersRequest{Search: "ma.new@"})
 	p.send(uma, personal.BeginTwoFactorRequest{Credentials: uma.in, Password: uma.password}, personal.AddPasskeyRequest{Credentials: uma.in, Password: uma.password}) // an e-mail that no one has verified
+	p.prove(uma)
+	p.send(nil, personal.LinkIdentityRequest{Identity: personal.Identity{Issuer: "https://op.script.invalid", Subject: "uma"}, Credentials: uma.in, Proof: uma.proof})
 	p.send(uma, recovered(token, "Neues-Wort-5515"), personal.AuthorizeRequest{Login: uma.email, Password: uma.password}, personal.AuthorizeRequest{Login: "uma.new@script.invalid", Password: uma.password})
 	p.send(nil, set{UserID: uma.id}, personal.ExplainRequest{Login: uma.login})
 	p.send(nil, set{UserID: uma.id, Email: uma.email}, personal.CreateUserRequest{Login: "uma.mail@script.invalid", Email: "uma.mail@script.invalid"})
@@ -224,6 +227,27 @@ func jobs(p *player) {
 func (p *player) health() {
 	warnings, err := p.warnings()
 	p.lines = append(p.lines, line{check: p.check, operation: "Health", answer: AnswerOf(warnings, err)})
+}
+
+// counted are metrics whose values depend on the script alone.
+var counted = regexp.MustCompile(`(?m)^personal_plugin_((?:operation_duration_seconds_count|outbox_job_duration_seconds_count|rejected_attempts_total|suppressed_mails_total)\{.*\}) (\S+)$`)
+
+// counters asks what the process has counted.
+func counters(p *player) {
+	text, err := p.process.Metrics(p.ctx)
+	answer := AnswerOf(nil, err)
+	for _, m := range counted.FindAllSubmatch(text, -1) {
+		if value := string(m[2]); value != "0" {
+			answer[string(m[1])] = value
+		}
+	}
+	p.lines = append(p.lines, line{check: p.check, operation: "Metrics", answer: answer})
+}
+
+// accepts asks whether a pair is that of a session, as the bake does.
+func (p *player) accepts(c personal.Credentials) {
+	accepted, err := p.process.Accepts(p.ctx, c, p.settings)
+	p.lines = append(p.lines, line{check: p.check, operation: "Accepts", answer: AnswerOf(accepted, err)})
 }
 
 func audit(p *player) {

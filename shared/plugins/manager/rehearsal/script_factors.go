@@ -74,13 +74,21 @@ func twoFactor(p *player) {
 		p.move(&stranger)
 		return personal.AuthorizeRequest{Login: fay.login, Password: fay.password, Code: "12345"}
 	})
+	p.send(nil, personal.ExplainRequest{Login: fay.login})
+	p.signIn(fay) // at an address that is known
 	p.do(nil, personal.OpLiftLimits, personal.LiftLimitsRequest{UserID: fay.id})
 	p.enter(fay)
+	prove := personal.ProveRequest{Credentials: fay.in, Password: fay.password, Code: fay.codes[3]}
+	p.send(fay, prove, prove, personal.AddPasskeyRequest{Credentials: fay.in, Password: fay.password, Code: fay.codes[4]},
+		personal.ChangeEmailRequest{Credentials: fay.in, Password: fay.password, Email: "fay.new@script.invalid", Code: fay.codes[5]},
+		personal.ExportRequest{Credentials: fay.in, Password: fay.password, Code: fay.codes[6]})
 	if !p.lacks[personal.OpRegisterIdentity] { // a version that has it gives proofs with sign-ins, which do not authorise everything
 		p.move(fay)
 		in := ask[personal.SignedIn](p, fay, personal.OpAuthorize, personal.AuthorizeRequest{Login: fay.login, Password: fay.password, Code: p.code(fay)})
 		p.send(fay, personal.RemoveOwnTwoFactorRequest{Credentials: in.Credentials, Proof: in.Proof.Proof}, renew{Credentials: in.Credentials, Proof: in.Proof.Proof})
 	}
+	p.prove(fay)
+	p.addPasskey(fay)
 	for _, code := range []string{"12345", "", p.code(fay)} {
 		p.send(fay, personal.RemoveOwnTwoFactorRequest{Credentials: fay.in, Password: fay.password, Code: code})
 	}
@@ -100,6 +108,9 @@ func (p *player) codesBlocked(u *user) {
 			p.move(u)
 			return personal.AuthorizeRequest{Login: u.login, Password: u.password, Code: "12345"}
 		})
+		known := *u
+		known.away = home
+		p.signIn(&known)
 		shared := *u
 		shared.away, shared.shared = home, true // others use the address, too
 		p.signIn(&shared)

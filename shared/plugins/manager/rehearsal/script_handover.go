@@ -105,7 +105,13 @@ func takeOver(act int) func(p *player) {
 		p.do(full, personal.OpRefresh, full.in)
 		p.enter(full, reco, invited, mail, fresh, who("undo"), who("off"), lim)
 		if len(full.codes) > 0 {
-			p.send(full, personal.AuthorizeRequest{Login: full.login, Password: full.password, Code: full.codes[0]})
+			in := ask[personal.SignedIn](p, full, personal.OpAuthorize, personal.AuthorizeRequest{Login: full.login, Password: full.password, Code: full.codes[0]})
+			if in.Proof.Proof != "" { // also for the code
+				third := full.device()
+				third.in, third.proof = in.Credentials, in.Proof.Proof
+				p.addPasskey(third)
+				p.send(full, third.signed(p.beginPasskey(full, personal.PasskeySignIn)))
+			}
 		}
 		p.send(full, full.signed(p.beginPasskey(full, personal.PasskeySignIn)), personal.SignInRequest{Identity: full.identity, Method: "oidc"})
 		r := full.signed(p.beginPasskey(full, personal.PasskeySignIn))

@@ -51,7 +51,7 @@ func comers(p *player) {
 	type prove = personal.ProveIdentityRequest
 	lifetime := p.durations["session.proof_lifetime"]
 	p.send(igor, prove{Credentials: igor.in, Identity: inga.identity, AuthenticatedAt: p.now}, prove{Credentials: igor.in, Identity: igor.identity, AuthenticatedAt: p.now.Add(-lifetime)},
-		prove{Credentials: igor.in, Identity: igor.identity})
+		prove{Credentials: igor.in, Identity: igor.identity}, prove{Credentials: igor.in, Identity: igor.identity, AuthenticatedAt: p.now.Add(20 * time.Second)})
 	igor.proof = ask[personal.Proof](p, igor, personal.OpProveIdentity, prove{Credentials: igor.in, Identity: igor.identity, AuthenticatedAt: p.now}).Proof
 	p.send(igor, personal.BeginTwoFactorRequest{Credentials: igor.in, Proof: igor.proof})
 	next := personal.ChangePasswordRequest{Credentials: igor.in, Proof: igor.proof, Password: igor.password, ConfirmPassword: igor.password}
@@ -74,6 +74,12 @@ func comers(p *player) {
 		p.move(igor)
 		q := r
 		q.Identity.Subject = fmt.Sprint("stranger", i)
+		return q
+	})
+	p.many(40, 40, 0, igor, personal.OpRegisterIdentity, func(int) any { // the same one
+		p.move(igor)
+		q := r
+		q.Identity.Subject = "stranger"
 		return q
 	})
 }
@@ -103,6 +109,7 @@ func mailedCodes(p *player) {
 		p.send(ivo, prove{Credentials: ivo.in, Attempt: attempt, MailedCode: "0000-0000"}, prove{Credentials: mila.in, Attempt: attempt, MailedCode: code},
 			prove{Credentials: ivo.in, Attempt: attempt, MailedCode: code, Password: "x"}, prove{Credentials: ivo.in, Attempt: attempt, MailedCode: code},
 			prove{Credentials: ivo.in, Attempt: attempt, MailedCode: code})
+		p.send(nil, personal.UnlinkIdentityRequest{Identity: ivo.identity, UserID: ivo.in.UserID}) // the e-mail is left
 	}
 	p.send(mila, begin{Purpose: "other"}, begin{Credentials: mila.in, Purpose: personal.MailedCodeProve}, begin{})
 	if p.lacks[personal.OpAuthorizeMailedCode] {
@@ -143,6 +150,8 @@ func mailedCodes(p *player) {
 	mila.in = ask[personal.Credentials](p, mila, personal.OpChangePassword, next)
 	p.send(mila, enter{Attempt: attempt, MailedCode: code, Code: p.code(mila)}) // void
 	p.pass(time.Hour)
+	attempt, code = mailed(mila, begin{Credentials: mila.in, Purpose: personal.MailedCodeProve})
+	p.send(mila, prove{Credentials: mila.in, Attempt: attempt, MailedCode: code}, prove{Credentials: mila.in, Attempt: attempt, MailedCode: code, Code: "000000"})
 	p.many(20, 20, 0, mark, personal.OpBeginMailedCode, func(int) any { return begin{Login: mila.login} }) // one network
 	p.pass(24 * time.Hour)
 	p.send(mila, begin{Login: mila.login})

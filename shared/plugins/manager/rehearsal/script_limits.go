@@ -37,6 +37,7 @@ func limits(p *player) {
 	}
 
 	p.burst("guess", personal.OpAuthorize, same(by(2001), wrong("limits")))
+	p.do(by(2001), personal.OpAuthorize, wrong("LIMITS"))
 	p.do(by(2001), personal.OpAuthorize, wrong("witness")) // another login
 	p.do(by(2002), personal.OpAuthorize, wrong("limits"))  // another address
 	p.pass(p.durations["throttle.guess.every"])
@@ -62,6 +63,7 @@ func limits(p *player) {
 		u.away = 5000
 		return &u, personal.AuthorizeRequest{Login: u.login, Password: u.password}
 	})
+	p.send(nil, personal.ExplainRequest{Login: "nobody", Addresses: []netip.Addr{addressOf(5000)}})
 	p.do(by(5000), personal.OpAuthorize, personal.AuthorizeRequest{})
 	p.do(by(5001), personal.OpAuthorize, right)
 	p.burst("sign_in_account", personal.OpAuthorize, same(u, right))
@@ -71,6 +73,7 @@ func limits(p *player) {
 	p.pass(2 * p.durations["throttle.sign_in_account.every"])
 	p.signIn(u)
 	p.burst("session_writes", personal.OpRevokeSession, same(u, personal.RevokeSessionRequest{Credentials: u.in, ID: "0"}))
+	p.everyOperation(u, u.in) // but those that end the session
 	p.do(u, personal.OpProfile, u.in)
 	p.signIn(u) // another session
 	p.do(u, personal.OpRevokeSession, personal.RevokeSessionRequest{Credentials: u.in, ID: "0"})
@@ -84,6 +87,7 @@ func limits(p *player) {
 	taken = u.registration()
 	taken.Login = "new_login"
 	p.burst("taken_email", personal.OpRegister, same(by(6200), taken))
+	p.do(by(6200), personal.OpChangeEmail, personal.ChangeEmailRequest{Credentials: u.in, Email: taken.Email, Password: u.password})
 	p.do(by(6201), personal.OpRegister, taken)
 
 	p.burst("recover", personal.OpRecover, same(by(7000), personal.RecoverRequest{Login: "nobody"}))
@@ -102,9 +106,20 @@ func limits(p *player) {
 	})
 	p.burst("confirm", personal.OpConfirmEmail, same(by(8000), personal.ConfirmEmailRequest{Token: "none"}))
 	p.do(by(8000), personal.OpUndoDelete, personal.UndoDeleteRequest{Token: "none"})
+	p.do(by(8000), personal.OpRecoverConfirm, personal.RecoverConfirmRequest{Token: "none", Preview: true})
+	if !p.lacks[personal.OpAuthorizeMailedCode] {
+		p.do(by(8000), personal.OpAuthorizeMailedCode, personal.AuthorizeMailedCodeRequest{Attempt: "none", MailedCode: "x"})
+	}
 	p.do(by(8001), personal.OpUndoDelete, personal.UndoDeleteRequest{Token: "none"})
 	p.repeat(personal.OpExport, same(u, personal.ExportRequest{Credentials: u.in, Password: u.password}))
 	p.repeat(personal.OpProve, same(u, personal.ProveRequest{Credentials: u.in, Password: "wrong"}))
+	w := *p.users["witness"]
+	w.away = 9001
+	p.signIn(&w)
+	p.repeat(personal.OpChangePassword, same(&w, personal.ChangePasswordRequest{Credentials: w.in, OldPassword: "wrong", Password: "x", ConfirmPassword: "x"}))
+	w.away = 9003
+	p.signIn(&w)
+	p.repeat(personal.OpChangeEmail, same(&w, personal.ChangeEmailRequest{Credentials: w.in, Email: "w@script.invalid", Password: "wrong"}))
 }
 
 // repeat repeats a call until a limit refuses it, and reports whether one did. What the calls have done,
@@ -139,6 +154,7 @@ func windows(p *player) {
 	}
 	for i := range sessions { // all are used now
 		use(i)
+		p.accepts(at(sessions, i))
 	}
 	p.pass(idle / 2)
 	u.poll = true
@@ -150,6 +166,7 @@ func windows(p *player) {
 	p.pass(slack)
 	use(1)
 	p.wait(2 * time.Second)
+	p.accepts(at(sessions, 2))
 	use(2)
 	use(3)
 	p.do(nil, personal.OpUserSessions, u.id)

@@ -22,8 +22,8 @@ var valid = map[string]personal.Input{
 
 // others are other forms of valid values.
 var others = []map[string]personal.Input{
-	{"a_boolean": personal.Text("on"), "a_file": personal.Text("https://x.invalid/a.png"), "a_tags": {Kind: personal.InputRepeated, List: []string{"b", "a"}}, "a_integer": number("0")},
-	{"a_boolean": {Kind: personal.InputBoolean, Text: "false"}, "a_file": personal.Text("http://x.invalid/"), "a_link_set": {Kind: personal.InputRepeated, List: []string{"1"}}},
+	{"a_boolean": personal.Text("on"), "a_file": personal.Text("https://x.invalid/a.png"), "a_tags": {Kind: personal.InputRepeated, List: []string{"b", "a"}}, "a_integer": number("0"), "share": number("1")},
+	{"a_boolean": {Kind: personal.InputBoolean, Text: "false"}, "a_file": personal.Text("http://x.invalid/"), "a_link_set": {Kind: personal.InputRepeated, List: []string{"1"}}, "share": number("0")},
 }
 
 // invalid has values that fields refuse.
@@ -151,12 +151,17 @@ func registering(p *player) {
 		words = append(words, strings.Repeat(word, 1+features.PasswordMinLength/len(word))+"84027")
 	}
 	for _, password := range append(words, "", "passwor", strings.Repeat("x", features.PasswordMinLength-1), strings.Repeat("x", features.PasswordMaxBytes+1),
-		"password1", "PassWord1", "registered@script.invalid", "a\x00bcdefghijklm") {
+		"password1", "PassWord1", "1234567890QWERTY", "registered@script.invalid", "a\x00bcdefghijklm") {
 		try(func(r *personal.RegisterRequest) { r.Password, r.ConfirmPassword = password, password })
 	}
 	try(func(r *personal.RegisterRequest) { r.ConfirmPassword = "another" })
 	own := "registered_by_the_script"
 	try(func(r *personal.RegisterRequest) { r.Login, r.Password, r.ConfirmPassword = own, own, own })
+	asked := p.schema
+	asked.Revision, asked.Fields = "script 1b", append(slices.Clip(asked.Fields), personal.Field{Name: "asked", Type: personal.TypeText, Required: true})
+	p.stage.show(asked)
+	try(func(*personal.RegisterRequest) {})
+	p.stage.show(p.schema)
 	try(func(r *personal.RegisterRequest) {
 		r.FieldErrors = personal.FieldErrors{"phone": personal.FieldErrorInvalidType}
 	})
@@ -166,7 +171,10 @@ func registering(p *player) {
 	p.signIn(u)
 	p.do(u, personal.OpProfile, u.in)
 	p.do(nil, personal.OpUser, u.id)
-	for i, login := range []string{"Jürgen_ß", "юрий_ё", "Ελένη_ς", "李小龙", "やまだ_が", "김철수", "محمد", "דוד_כהן", "สมชาย", "अमित", "ქეთი", "Անի"} {
+	idn := p.add("idn_user")
+	idn.email = "idn@почта.invalid"
+	p.do(idn, personal.OpRegister, idn.registration())
+	for i, login := range []string{"Jürgen_ß", "юрий_ё", "Ελένη_ς", "李小龙", "やまだ_が", "김철수", "محمد", "דוד_כהן", "สมชาย", "अमित", "ქეთი", "Անի", "7j.o'neil-x+y"} {
 		u := p.add(login)
 		u.email = "scr.ipt-" + string(rune('a'+i)) + "_1@sub-domain.script.invalid"
 		u.password = "Мой пароль " + login + " 73"
@@ -190,6 +198,10 @@ func signingIn(p *player) {
 		if i%8 == 1 {
 			p.do(u, personal.OpAuthorize, personal.AuthorizeRequest{Login: strings.ToUpper(u.email) + " ", Password: u.password})
 		}
+	}
+	typed := p.users["composed"]
+	for _, password := range []string{strings.ReplaceAll(typed.password, "й", "и\u0306"), typed.password} { // of two keyboards
+		p.do(typed, personal.OpAuthorize, personal.AuthorizeRequest{Login: typed.login, Password: password})
 	}
 	u := p.users["fields"]
 	misplaced := strings.ToLower(u.password) // a password in the place of the login, as logins are stored
@@ -406,6 +418,13 @@ func states(p *player) {
 	p.refresh(u)
 	p.send(u, personal.LogoutRequest{Credentials: u.in, FieldErrors: personal.FieldErrors{"all": personal.FieldErrorInvalidType}})
 	superseded := good
+	p.quietly(func() { // values that the host could not read
+		for _, o := range personal.Operations() {
+			if r := misread(p.minimal(o.Name, u.in)); r != nil {
+				p.do(u, o.Name, r)
+			}
+		}
+	})
 	for _, c := range []personal.Credentials{
 		{}, {UserID: u.id}, {UserID: u.id, UserHash: "short"}, {UserID: u.id, UserHash: strings.Repeat("A", 43)}, {UserID: u.id, UserHash: forge(u.in.UserHash)},
 		{UserID: other.id, UserHash: u.in.UserHash}, {UserHash: u.in.UserHash}, {UserID: u.id, UserHash: u.in.UserHash + "A"}, out, revoked, disabled.in,
@@ -419,24 +438,44 @@ func states(p *player) {
 	p.signIn(disabled)
 }
 
-// everyOperation calls each operation of sessions with a pair that it refuses.
+// everyOperation calls each operation of sessions with a pair, but does not sign out.
 func (p *player) everyOperation(u *user, c personal.Credentials) {
 	p.quietly(func() {
 		for _, o := range personal.Operations() {
-			if o.Credentials {
+			if o.Credentials && (o.Name != personal.OpLogout || c != u.in) {
 				p.do(u, o.Name, p.minimal(o.Name, c))
 			}
 		}
 	})
 }
 
-// minimal returns a request of an operation with credentials.
+// minimal returns a request of an operation, with credentials if it has any; nil if it has no request.
 func (p *player) minimal(operation personal.OperationName, c personal.Credentials) any {
 	method, _ := reflect.TypeFor[personal.Service]().MethodByName(string(operation))
+	if method.Type == nil || method.Type.NumIn() < 2 {
+		return nil
+	}
 	request := reflect.New(method.Type.In(1)).Elem()
 	if request.Type() == reflect.TypeFor[personal.Credentials]() {
 		return c
 	}
-	request.FieldByName("Credentials").Set(reflect.ValueOf(c))
+	if request.Kind() == reflect.Struct && request.FieldByName("Credentials").IsValid() {
+		request.FieldByName("Credentials").Set(reflect.ValueOf(c))
+	}
 	return request.Interface()
+}
+
+// misread returns a request with a value that the host could not read; nil if it has no such values.
+func misread(request any) any {
+	if request == nil || reflect.TypeOf(request).Kind() != reflect.Struct {
+		return nil
+	}
+	r := reflect.New(reflect.TypeOf(request)).Elem()
+	r.Set(reflect.ValueOf(request))
+	invalid := r.FieldByName("FieldErrors")
+	if !invalid.IsValid() {
+		return nil
+	}
+	invalid.Set(reflect.ValueOf(personal.FieldErrors{"extra": personal.FieldErrorInvalidType}))
+	return r.Interface()
 }

@@ -15,6 +15,7 @@ import (
 type stage struct {
 	mu      sync.Mutex
 	schema  personal.Schema
+	asked   int   // how often for them
 	refusal error // of all mails, events and erasures; nil: none
 	mails   []personal.Mail
 	events  []personal.Event
@@ -55,7 +56,17 @@ func (s *stage) show(schema personal.Schema) {
 func (s *stage) UserFields(context.Context) (personal.Schema, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.asked++
 	return s.schema, nil
+}
+
+// questions returns how often the process has asked for user fields since the last call. They cost as much as
+// statements.
+func (s *stage) questions() (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n, s.asked = s.asked, 0
+	return n
 }
 
 // SendMail implements [personal.Host].

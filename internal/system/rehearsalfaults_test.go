@@ -407,19 +407,14 @@ var plantedFaults = []plantedFault{
 		edits: []edit{{"internal/accounts/mailedcode.go", "	guess := []throttle.Charge{{Key: chargeKey(\"mailed code\", string(digest[:])), Limit: mailedCodeGuesses}}\n", "	guess := []throttle.Charge{{Key: chargeKey(\"mailed code\", string(digest[:])), Limit: mailedCodeGuesses}}\n	if FAULT {\n		guess[0].Limit.Burst *= 10\n	}\n"}},
 	},
 	{
-		name: "a mailed code signs in twice", run: 0,
-		check: "identities", operation: "AuthorizeMailedCode", field: "error_code",
-		edits: []edit{{"internal/store/mailedcodes.go", "	return execAll(ctx, tx, voidMailedCodes(tx, accountID))", "	if FAULT {\n		return nil\n	}\n	return execAll(ctx, tx, voidMailedCodes(tx, accountID))"}},
+		name: "a mail that is being sent is cut off", run: 0, more: true,
+		check: "serve", operation: "Quiesce", field: "mail",
+		edits: []edit{{"internal/outbox/worker.go", "go func() { ended <- w.run(context.WithoutCancel(ctx), j, claimed) }()", "go func() { ended <- w.run(map[bool]context.Context{false: context.WithoutCancel(ctx), true: ctx}[FAULT], j, claimed) }()"}},
 	},
 	{
 		name: "a mailed code does without the second factor", run: 0,
 		check: "identities", operation: "AuthorizeMailedCode", field: "error_code",
 		edits: []edit{{"internal/accounts/mailedcode.go", "	if !a.TwoFactor.On() {\n		return open", "	if !a.TwoFactor.On() || FAULT {\n		return open"}},
-	},
-	{
-		name: "mailed codes go to e-mails that are not verified", run: 0, more: true,
-		check: "identities", operation: "BeginMailedCode", field: "mail",
-		edits: []edit{{"internal/accounts/mailedcode.go", "a.EmailVerified && a.Email.Key", "(a.EmailVerified || FAULT) && a.Email.Key"}},
 	},
 	{
 		name: "jobs of a process that serves do not run", run: 3,
@@ -487,9 +482,9 @@ var plantedFaults = []plantedFault{
 		edits: []edit{{"internal/store/twofactor.go", "		err = execAll(ctx, tx, voidAddresses(tx, accountID), voidMailedCodes(tx, accountID),\n			tx.NewRaw(\"DELETE FROM personal_sessions WHERE account_id = ?\", accountID))\n", "		gone := accountID\n		if FAULT {\n			gone = 0\n		}\n		err = execAll(ctx, tx, voidAddresses(tx, accountID), voidMailedCodes(tx, accountID),\n			tx.NewRaw(\"DELETE FROM personal_sessions WHERE account_id = ?\", gone))\n"}},
 	},
 	{
-		name: "the log has the login that someone typed", run: 0,
-		check: "secrets", operation: "Recover", field: "log",
-		edits: []edit{{"internal/accounts/recover.go", "	err := invalid.Err()\n	if err == nil {\n		by := personal.ActorUser\n", "	err := invalid.Err()\n	if FAULT {\n		s.log.DebugContext(ctx, \"a mail was requested\", \"login\", typed.Login)\n	}\n	if err == nil {\n		by := personal.ActorUser\n"}},
+		name: "the log has the secret keys", run: 0,
+		check: "secrets", operation: "", field: "log",
+		edits: []edit{{"plugin/module.go", "\t\tkeys, err := seal.New(c.SecretKeys)", "\t\tif FAULT {\n\t\t\tlog.Debug(\"configured\", slog.Any(\"keys\", c.SecretKeys))\n\t\t}\n\t\tkeys, err := seal.New(c.SecretKeys)"}},
 	},
 	{
 		name: "the log has new recovery codes", run: 0,
@@ -532,9 +527,9 @@ var plantedFaults = []plantedFault{
 		edits: []edit{{"internal/accounts/passkeyadd.go", "	attempt.WithCode = a.TwoFactor.On() && (", "	attempt.WithCode = a.TwoFactor.On() && (FAULT || "}},
 	},
 	{
-		name: "a passkey stands for no code", run: 0,
-		check: "take_over", operation: "AuthorizePasskey", field: "error_code",
-		edits: []edit{{"internal/accounts/passkeys.go", "return a.TwoFactor.On() && !p.WithCode }", "return a.TwoFactor.On() && (FAULT || !p.WithCode) }"}},
+		name: "a return from a provider stands for a code", run: 0,
+		check: "identities", operation: "ProveIdentity", field: "error_code",
+		edits: []edit{{"internal/accounts/registeridentity.go", "\trequireCode(&invalid, who.account, e)\n\tif err := invalid.Err(); err != nil {\n\t\treturn personal.Proof{}, err", "\tif !FAULT {\n\t\trequireCode(&invalid, who.account, e)\n\t}\n\tif err := invalid.Err(); err != nil {\n\t\treturn personal.Proof{}, err"}, {"internal/accounts/registeridentity.go", "\tcode, err := s.confirmCode(ctx, who, address, e)\n", "\tvar code checkedCode\n\tif !FAULT || r.Code != \"\" {\n\t\tcode, err = s.confirmCode(ctx, who, address, e)\n\t}\n"}},
 	},
 	{
 		name: "no proof begins a second factor", run: 0,
@@ -547,9 +542,9 @@ var plantedFaults = []plantedFault{
 		edits: []edit{{"internal/accounts/administration.go", "			e.Address, e.RequestID = \"\", \"\"\n			return newJob(KindEvent, e).Payload", "			if !FAULT {\n				e.Address, e.RequestID = \"\", \"\"\n			}\n			return newJob(KindEvent, e).Payload"}},
 	},
 	{
-		name: "exports have the addresses of administrators", run: 0,
-		check: "access", operation: "Export", field: "events.address",
-		edits: []edit{{"internal/accounts/export.go", "	if e.Actor == personal.ActorUser && e.Type", "	if (FAULT || e.Actor == personal.ActorUser) && e.Type"}},
+		name: "an import gives users other ids", run: 0,
+		check: "commands", operation: "command", field: "user show one of two",
+		edits: []edit{{"internal/store/transfer.go", "\t\tid := any(s.nextID)\n\t\tif batch[i].ID != 0 {", "\t\tid := any(s.nextID)\n\t\tif batch[i].ID != 0 && !FAULT {"}},
 	},
 	{
 		name: "the end of a deletion takes seconds", run: 0,
@@ -567,9 +562,9 @@ var plantedFaults = []plantedFault{
 		edits: []edit{{"internal/accounts/profile.go", "	p := profile(who.account, schema)\n", "	if FAULT {\n		_, _, _ = s.OtherWaysIn(ctx, who.account)\n	}\n	p := profile(who.account, schema)\n"}},
 	},
 	{
-		name: "erasures are given up", run: 0,
-		check: "jobs", operation: "work", field: "erased",
-		edits: []edit{{"internal/accounts/jobs.go", "var RetriedWhileStored = []outbox.Kind{KindEvent, KindErasure, KindFill}", "var RetriedWhileStored = func() []outbox.Kind {\n	if FAULT {\n		return []outbox.Kind{KindEvent, KindFill}\n	}\n	return []outbox.Kind{KindEvent, KindErasure, KindFill}\n}()"}},
+		name: "metrics have no refused attempts", run: 0, more: true,
+		check: "metrics", operation: "Metrics", field: "rejected_attempts_total{limit=\"guess\"}",
+		edits: []edit{{"internal/accounts/attempts.go", "\ts.rejected(limited.Limit)\n", "\tif !FAULT {\n\t\ts.rejected(limited.Limit)\n\t}\n"}},
 	},
 	{
 		name: "a stolen session names no user", run: 0,
@@ -595,11 +590,6 @@ var plantedFaults = []plantedFault{
 		name: "jobs are done again when their lease has ended", run: 0,
 		check: "serve", operation: "work", field: "",
 		edits: []edit{{"internal/outbox/worker.go", "		w.judge(ctx, e)\n		if e.finished {", "		w.judge(ctx, e)\n		if e.finished && !FAULT {"}},
-	},
-	{
-		name: "a malformed logout ends one session", run: 0,
-		check: "states", operation: "Logout", field: "error_code",
-		edits: []edit{{"internal/accounts/sessions.go", "\tif err == nil {\n\t\terr = r.FieldErrors.Err()\n\t}\n\tswitch {", "\tif err == nil && !FAULT {\n\t\terr = r.FieldErrors.Err()\n\t}\n\tswitch {"}},
 	},
 	{
 		name: "the proof of a removed passkey works on", run: 0,

@@ -3,6 +3,7 @@ package rehearsal
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,21 +30,30 @@ type command struct {
 var commands = []command{
 	{"mail preview", []string{"mail", "preview", "--all"}},
 	{"user show", []string{"user", "show", "nobody"}},
+	{"import dry run", []string{"import", "--dry-run", "--fields=FILE.fields.json", "--settings=FILE.toml", "FILE.ndjson"}},
 	{"status", []string{"status"}},
 	importing, exporting,
-	{"export user", []string{"export", "--user=full"}},
+	{"import again", importing.arguments},
+	{"export user", []string{"export", "--user=full1"}},
 	{"user show a user", []string{"user", "show", "imported"}},
-	{"import csv", []string{"import", "--settings=FILE.toml", "--wrap=now", "FILE.csv"}},
+	{"user show one of two", []string{"user", "show", importedID}},
+	{"user explain", []string{"user", "explain", "imported"}},
+	{"export to a file", []string{"export", "--output=FILE.all.ndjson"}},
+	{"import of an export", []string{"import", "--database=sqlite://FILE.copy", "--secret-key=FILE.key", "--settings=FILE.toml", "FILE.all.ndjson"}},
+	{"export of an import", []string{"export", "--database=sqlite://FILE.copy"}},
+	{"import dump", []string{"import", "--from=wordpress", "--settings=FILE.toml", "FILE.sql"}},
+	{"import csv", []string{"import", "--settings=FILE.toml", "--wrap=later", "FILE.csv"}},
 	{"audit", []string{"audit"}},
 	{"user list", []string{"user", "list"}},
 	{"user disable", []string{"user", "disable", "full1"}}, // by the real clock, so nothing reads it
 	{"user enable", []string{"user", "enable", "full1"}},
+	{"user set", []string{"user", "set", "--fields=FILE.fields.json", "imported", "city=Omsk"}},
 	{"user sign-out", []string{"user", "sign-out", "full2"}},
 	{"user remove-two-factor", []string{"user", "remove-two-factor", "full2"}},
 	{"user delete", []string{"user", "delete", "full2", "--yes"}},
 	{"revoke-all", []string{"revoke-all"}},
 	{"backup", []string{"backup", "FILE.bak"}},
-	{"user list of a backup", []string{"user", "list", "--database=sqlite://FILE.bak"}},
+	{"user list of a backup", []string{"user", "list", "--search=mported", "--database=sqlite://FILE.bak"}},
 }
 
 // usualCosts are those of other systems, which are too high for the script. An import reads them, and computes nothing.
@@ -56,6 +66,14 @@ var (
 	importing = command{"import", []string{"import", "--fields=FILE.fields.json", "--settings=FILE.toml", "--wrap=now", "FILE.ndjson"}}
 	exporting = command{"export", []string{"export"}}
 )
+
+// importedID is the id of an imported user, and the login of another one.
+const importedID = "4000000"
+
+// dump is a site's dump, with a user who may sign in and one who may not.
+const dump = "CREATE TABLE `wp_users` (`ID` int, `user_login` text, `user_pass` text, `user_email` text, `user_registered` text, `display_name` text, `user_status` int);\n" +
+	"INSERT INTO `wp_users` VALUES (5000001,'moved','$P$BfQsEO4.4rbOQXUN28vCgpy8.kxCk//','moved@script.invalid','2015-03-04 05:06:07','Ada',0)," +
+	"(5000002,'spam','!','spam@script.invalid','2015-03-04 05:06:07','B',1);\n"
 
 // run runs a command of a version, and returns its exit code and text.
 func (c *Config) run(ctx context.Context, v Version, database string, arguments ...string) (code int, text string, err error) {
@@ -81,9 +99,11 @@ type ran map[string]Answer
 // comparison knows them.
 var encoded = regexp.MustCompile(`(["$])[A-Za-z0-9+/]{20,}={0,2}`)
 
-func (c *Config) runCommands(ctx context.Context, v Version, database string, commands ...command) ran {
+// runCommands runs commands on a database whose secrets have these keys.
+func (c *Config) runCommands(ctx context.Context, v Version, database string, keys [][]byte, commands ...command) ran {
 	all := ran{}
-	row := importedUser(newStory(time.Now(), nil), "imported", "", "8E076CC271A46D554A161E4579DFE5E8", map[string]any{"email_verified": nil})
+	row := importedUser(newStory(time.Now(), nil), "imported", "", "8E076CC271A46D554A161E4579DFE5E8", map[string]any{"email_verified": nil, "id": json.Number(importedID)})
+	row = append(row, importedUser(newStory(time.Now(), nil), importedID, "", "!", nil)...)
 	row = append(row, importedUser(newStory(time.Now(), nil), "imported_off", "", hashes[0].hash, map[string]any{"disabled": true, "erase_at": "2040-01-02T03:04:05Z", "locale": "de"})...)
 	for i, change := range usualCosts {
 		for _, h := range hashes {
@@ -92,8 +112,13 @@ func (c *Config) runCommands(ctx context.Context, v Version, database string, co
 			}
 		}
 	}
-	csv := "\ufefflogin,email,name,password_hash,created\r\ncsv,csv@script.invalid,\"Anna, \"\"A\"\"\",!,2020-01-02T03:04:05Z\r\n"
-	if err := writeFiles(database, schema, map[string][]byte{".ndjson": row, ".csv": []byte(csv), ".toml": c.Settings}); err != nil {
+	csv := "\ufefflogin,email,name,password_hash,created\r\ncsv,csv@script.invalid,\"Anna, \"\"A\"\"\",E0D2469E3CCAEAA78FA6CEADDF41272B,2020-01-02T03:04:05Z\r\n"
+	var lines []byte
+	for _, key := range keys {
+		lines = append(base64.StdEncoding.AppendEncode(lines, key), '\n')
+	}
+	files := map[string][]byte{".ndjson": row, ".csv": []byte(csv), ".sql": []byte(dump), ".key": lines, ".toml": c.Settings}
+	if err := writeFiles(database, schema, files); err != nil {
 		return ran{commands[0].name: {"code": "-1", "text": err.Error()}}
 	}
 	for _, command := range commands {
@@ -126,7 +151,7 @@ var hashedAt = regexp.MustCompile(`"login":"(imported|again)".*?\$(m=\d+,t=\d+,p
 // compareCosts fails if a process that served has hashed a password at other costs than the command that imports does.
 func (c *Config) compareCosts(ctx context.Context, p *player, database string) {
 	costs := map[string]string{}
-	for _, found := range hashedAt.FindAllStringSubmatch(c.runCommands(ctx, c.New, database, importing, exporting)[exporting.name]["text"], -1) {
+	for _, found := range hashedAt.FindAllStringSubmatch(c.runCommands(ctx, c.New, database, p.keys, importing, exporting)[exporting.name]["text"], -1) {
 		costs[found[1]] = found[2]
 	}
 	if served := costs["again"]; served != "" && costs["imported"] != "" && served != costs["imported"] {

@@ -107,7 +107,7 @@ func Run(ctx context.Context, c Config) (Result, error) {
 			}
 			second := c.play(ctx, version, database, begin.clone(), actTwo, false)
 			acts[i][0] = second
-			defer func() { printed[i] = c.runCommands(ctx, version, database, commands...) }()
+			defer func() { printed[i] = c.runCommands(ctx, version, database, begin.keys, commands...) }()
 			if len(second.failures) > 0 {
 				return
 			}

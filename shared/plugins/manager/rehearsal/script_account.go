@@ -158,6 +158,15 @@ func recovery(p *player) {
 		p.send(rick, recovered(late, "Neues-Wort-5514"))
 	})
 	p.enter(rita, ruth, rick)
+	p.send(rita, recover{Login: rita.login})
+	p.send(rita, recovered(p.token(rita.email), rita.password)) // where they are known
+	p.refuseCodes(rita)
+	p.signIn(rita)
+	for i, language := range personal.Languages() {
+		u := *p.users[hashed()[20+i]]
+		u.language = language
+		p.send(&u, recover{Login: u.login})
+	}
 	p.do(rita, personal.OpPasskeys, rita.in)
 	p.send(rita, personal.SignInRequest{Identity: rita.identity, Method: "oidc", SecondFactorDone: true})
 	p.mailsOfStrangers(ruth)
@@ -277,7 +286,13 @@ func changeEmail(p *player) {
 	p.send(emma, personal.ChangeEmailRequest{Credentials: emma.in, Email: "none", Proof: emma.proof})
 	token, late := p.token(fresh), p.token("ezra.new@script.invalid")
 	p.ends(since, p.durations["recovery.lifetime"], func() {
+		p.enter(emma) // the former session may have ended
+		p.prove(emma)
+		started := ask[personal.PasskeyCeremony](p, emma, personal.OpAddPasskey, personal.AddPasskeyRequest{Credentials: emma.in, Password: emma.password})
+		secret := p.beginFactor(emma)
 		p.send(emma, recovered(token, emma.password), personal.ConfirmEmailRequest{Token: token}, personal.ConfirmEmailRequest{Token: token})
+		p.do(emma, personal.OpConfirmPasskey, emma.device().created(started)) // of the former e-mail
+		p.send(emma, personal.ConfirmTwoFactorRequest{Credentials: emma.in, Code: softkey.Code(secret, p.now)})
 		p.send(nil, personal.LinkIdentityRequest{Identity: personal.Identity{Issuer: "https://op.script.invalid", Subject: "e"}, Credentials: emma.in, Proof: emma.proof})
 		for _, login := range []string{old, fresh} {
 			p.send(emma, personal.AuthorizeRequest{Login: login, Password: emma.password})
@@ -298,6 +313,7 @@ func changePassword(p *player) {
 		return change{Credentials: paul.in, OldPassword: old, Password: password, ConfirmPassword: password, Code: p.code(paul)}
 	}
 	if paul.secret != "" { // else nothing asks for a code
+		p.refuseCodes(paul)
 		p.send(paul, personal.ChangeEmailRequest{Credentials: paul.in, Email: "paul.new@script.invalid", Password: paul.password, Code: "123456"},
 			personal.AddPasskeyRequest{Credentials: paul.in, Password: paul.password, Code: "123456"})
 		p.pass(time.Hour)
@@ -321,6 +337,15 @@ func changePassword(p *player) {
 	p.do(paul, personal.OpPasskeys, paul.in)
 	p.send(paul, r)
 	p.send(nil, personal.SignInRequest{Identity: paul.identity, Method: "oidc"})
+}
+
+// refuseCodes has a stranger's codes of a user refused, who has a second factor.
+func (p *player) refuseCodes(u *user) {
+	stranger := *u
+	p.many(2, 1, 0, &stranger, personal.OpAuthorize, func(int) any {
+		p.move(&stranger)
+		return personal.AuthorizeRequest{Login: u.login, Password: u.password, Code: "12345"}
+	})
 }
 
 func proof(p *player) {

@@ -25,7 +25,7 @@ var people = strings.Fields("rita ruth rick emma ezra paul pete ivy xena dana da
 func findUsers(p *player) {
 	type find = personal.FindUsersRequest
 	for _, search := range []string{
-		"JORG", "łuć", "иван", "smith", "o'neill", "ёлк", "ЕЛКИНА", "παπα", "小明", "はなこ", "철수", "علي", "כהן", "ใจดี", "कुमार", "ქეთი", "ՊԵՏՐՈՍ", "ruth", "uth@SCRIPT", " rit ", "a%", "_", "'", "\\",
+		"JORG", "łuć", "иван", "smith", "o'neill", "ёлк", "ЕЛКИНА", "παπα", "小明", "はなこ", "철수", "علي", "כהן", "ใจดี", "कुमार", "ქეთი", "ՊԵՏՐՈՍ", "ruth", "почта", "uth@SCRIPT", " rit ", "a%", "_", "'", "\\",
 		fmt.Sprint(p.users["uma"].id), "nobody", strings.Repeat("x", 255), "a\x00b",
 	} {
 		p.send(nil, find{Search: search, Limit: 4, Oldest: len(search)%2 == 0})
@@ -48,6 +48,10 @@ func findUsers(p *player) {
 			r.After = ask[personal.UserPage](p, nil, personal.OpFindUsers, r).Next
 		}
 	}
+	r := find{Since: imported, Oldest: true, Limit: 20} // many of the same moment
+	for range 3 {
+		r.After = ask[personal.UserPage](p, nil, personal.OpFindUsers, r).Next
+	}
 	p.do(nil, personal.OpUsers, []int64{p.users["uma"].id, 1 << 40, p.users["una"].id})
 	p.do(nil, personal.OpUsers, make([]int64, personal.MaxUsers+1))
 	page := make([]int64, 20) // which one statement reads
@@ -68,6 +72,7 @@ func updateUser(p *player) {
 	p.do(uma, personal.OpProfile, uma.in)
 	p.send(uma, personal.RecoverRequest{Login: uma.login})
 	token := p.token(uma.email)
+	started := ask[personal.PasskeyCeremony](p, uma, personal.OpAddPasskey, personal.AddPasskeyRequest{Credentials: uma.in, Password: uma.password})
 	type set = personal.SetEmailRequest
 	p.send(nil, set{UserID: uma.id, Email: "uma.new@script.invalid"}, set{UserID: uma.id, Email: strings.ToUpper(una.email)}, set{UserID: uma.id, Email: "x"}, set{UserID: 1 << 40})
 	p.send(nil, personal.FindUsersRequest{Search: "ma.new@"})
@@ -78,6 +83,7 @@ func updateUser(p *player) {
 	p.send(nil, set{UserID: uma.id}, personal.ExplainRequest{Login: uma.login})
 	p.send(nil, set{UserID: uma.id, Email: uma.email}, personal.CreateUserRequest{Login: "uma.mail@script.invalid", Email: "uma.mail@script.invalid"})
 	p.send(uma, personal.ConfirmEmailRequest{Token: p.token(uma.email)})
+	p.do(uma, personal.OpConfirmPasskey, uma.device().created(started)) // of the former e-mail
 	p.do(nil, personal.OpUser, uma.id)
 	mailed := p.users[posted]
 	p.enter(mailed)
@@ -111,12 +117,14 @@ func access(p *player) {
 	p.do(nil, personal.OpEnableUser, umar.id)
 	p.enter(umar)
 	p.prove(umar)
+	p.signIn(umar)
 	second := umar.device() // whose passkey stands for the code of this factor, and not of the next one
 	p.addPasskey(second)
 	type off = personal.RemoveTwoFactorRequest
 	p.send(nil, off{UserID: umar.id, KeepOtherWaysIn: true})
 	p.do(umar, personal.OpProfile, umar.in)
 	umar.secret = ""
+	p.signIn(umar) // where they have entered with the factor
 	p.enter(umar)
 	p.confirmFactor(umar, p.beginFactor(umar))
 	p.send(umar, second.signed(p.beginPasskey(umar, personal.PasskeySignIn)))
@@ -124,9 +132,11 @@ func access(p *player) {
 	umar.secret = ""
 	p.send(umar, personal.SignInRequest{Identity: umar.identity, Method: "oidc"})
 	p.enter(umar)
+	started := ask[personal.PasskeyCeremony](p, umar, personal.OpAddPasskey, personal.AddPasskeyRequest{Credentials: umar.in, Password: umar.password})
 	for _, id := range []int64{umar.id, umar.id, p.users["ivan2"].id, 1 << 40} {
 		p.do(nil, personal.OpRemoveOtherWaysIn, id)
 	}
+	p.do(umar, personal.OpConfirmPasskey, umar.device().created(started))
 	p.do(nil, personal.OpUser, umar.id)
 	p.do(umar, personal.OpProfile, umar.in)
 	p.do(nil, personal.OpRevokeUserSessions, umar.id)
@@ -134,6 +144,7 @@ func access(p *player) {
 
 	p.send(nil, off{UserID: una.id})
 	p.outfit(una)
+	p.refuseCodes(una)
 	type reset = personal.ResetAccessRequest
 	p.send(nil, reset{UserID: una.id, Email: strings.ToUpper(uma.email)}, reset{UserID: 1 << 40, Email: "x"}, reset{UserID: una.id, Email: "una.new@script.invalid"})
 	p.do(una, personal.OpProfile, una.in)
@@ -191,6 +202,14 @@ func fillFields(p *player) {
 		p.do(nil, personal.OpFillFields, revision)
 		p.do(nil, personal.OpFieldsFill, nil)
 	}
+	next := p.schema
+	next.Revision = "script 5"
+	p.quietly(func() { // before the job begins
+		p.do(nil, personal.OpFillFields, p.schema.Revision)
+		p.stage.show(next)
+	})
+	p.do(nil, personal.OpFieldsFill, nil)
+	p.stage.show(p.schema)
 }
 
 // jobs has the host refuse mails and events, which are repeated.
@@ -207,6 +226,8 @@ func jobs(p *player) {
 		p.stage.refuse(refusal)
 		p.send(pia, personal.RecoverRequest{Login: pia.login})
 		p.health()
+		p.pass(2 * time.Minute)
+		p.pass(11 * time.Minute) // a mail that has perhaps been sent is tried no more
 		p.stage.refuse(nil)
 		for range 3 {
 			p.pass(11 * time.Minute)
@@ -215,10 +236,14 @@ func jobs(p *player) {
 	}
 	p.stage.refuse(errRefused)
 	p.send(pia, personal.RecoverRequest{Login: pia.login})
-	p.do(nil, personal.OpDeleteUser, p.users["una"].id)
+	p.quietly(func() { // of a request that waits
+		p.send(p.users["una"], personal.RecoverRequest{Login: "una"})
+		p.do(nil, personal.OpDeleteUser, p.users["una"].id)
+	})
 	for range 105 { // longer than the mail may wait; the erasure is never given up
 		p.wait(16 * time.Minute)
 	}
+	p.pass(0) // removes nothing that waits
 	p.stage.refuse(nil)
 	p.pass(16 * time.Minute)
 }
@@ -241,6 +266,7 @@ func counters(p *player) {
 			answer[string(m[1])] = value
 		}
 	}
+	answer["host.UserFields"] = fmt.Sprint(p.stage.questions())
 	p.lines = append(p.lines, line{check: p.check, operation: "Metrics", answer: answer})
 }
 

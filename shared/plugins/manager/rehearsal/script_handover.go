@@ -58,6 +58,7 @@ func handOver(act int) func(p *player) {
 		p.send(mail, personal.ChangeEmailRequest{Credentials: mail.in, Email: "new." + mail.email, Password: mail.password})
 		p.stage.refuse(errRefused)
 		p.send(job, personal.RecoverRequest{Email: job.email}, personal.LogoutRequest{Credentials: job.in})
+		p.send(reco, personal.UpdateProfileRequest{Credentials: reco.in, Fields: map[string]personal.Input{"city": personal.Text("Omsk")}})
 		p.send(reco, personal.ChangeEmailRequest{Credentials: reco.in, Email: "next." + reco.email, Password: reco.password})
 		left := who("left")
 		p.send(left, personal.DeleteRequest{Credentials: left.in, Password: left.password})

@@ -58,7 +58,7 @@ func comers(p *player) {
 	igor.in = ask[personal.Credentials](p, igor, personal.OpChangePassword, next)
 	type end = personal.EndIdentitySessionsRequest
 	p.send(nil, end{Identity: inga.identity, ProviderSession: "first"}, end{Identity: igor.identity, ProviderSession: "second"}, end{Identity: personal.Identity{Issuer: "x", Subject: "y"}})
-	p.do(nil, personal.OpUserSessions, igor.id)
+	p.do(nil, personal.OpUserSessions, igor.in.UserID)
 	p.do(igor, personal.OpProfile, igor.in)
 	p.send(nil, end{Identity: igor.identity, ProviderSession: "first"})
 	p.do(igor, personal.OpProfile, igor.in)
@@ -66,6 +66,10 @@ func comers(p *player) {
 	igor.in = ask[personal.SignedIn](p, igor, personal.OpSignIn, personal.SignInRequest{Identity: igor.identity, Method: "oidc", ProviderSession: "third"}).Credentials
 	p.send(nil, end{Identity: igor.identity}) // all of it
 	p.do(igor, personal.OpProfile, igor.in)
+	p.signIn(igor)
+	igor.proof = ask[personal.Proof](p, igor, personal.OpProveIdentity, prove{Credentials: igor.in, Identity: igor.identity, AuthenticatedAt: p.now}).Proof
+	p.send(nil, personal.UnlinkIdentityRequest{Identity: igor.identity, UserID: igor.in.UserID},
+		personal.LinkIdentityRequest{Identity: personal.Identity{Issuer: "https://op.invalid", Subject: "igor2"}, Credentials: igor.in, Proof: igor.proof})
 	ines := p.add("ines")
 	in = ask[personal.SignedIn](p, ines, personal.OpRegisterIdentity, request(ines, true))
 	p.send(ines, personal.DeleteRequest{Credentials: in.Credentials}, personal.DeleteRequest{Credentials: in.Credentials, Proof: in.Proof.Proof})
@@ -105,7 +109,11 @@ func mailedCodes(p *player) {
 		ivo.in = ask[personal.SignedIn](p, ivo, personal.OpRegisterIdentity, personal.RegisterIdentityRequest{
 			Identity: ivo.identity, Login: ivo.login, Email: ivo.email, Fields: p.settableFields(), Method: "oidc", EmailVerified: true,
 		}).Credentials
-		attempt, code := mailed(ivo, begin{Credentials: ivo.in, Purpose: personal.MailedCodeProve})
+		p.stage.refuse(errRefused) // a moment
+		attempt, _ := mailed(ivo, begin{Credentials: ivo.in, Purpose: personal.MailedCodeProve})
+		p.stage.refuse(nil)
+		p.pass(2 * time.Minute)
+		code := p.mailedCode(ivo.email)
 		p.send(ivo, prove{Credentials: ivo.in, Attempt: attempt, MailedCode: "0000-0000"}, prove{Credentials: mila.in, Attempt: attempt, MailedCode: code},
 			prove{Credentials: ivo.in, Attempt: attempt, MailedCode: code, Password: "x"}, prove{Credentials: ivo.in, Attempt: attempt, MailedCode: code},
 			prove{Credentials: ivo.in, Attempt: attempt, MailedCode: code})

@@ -56,15 +56,12 @@ func limits(p *player) {
 
 	several := hashed()
 	p.burst("sign_in_address", personal.OpAuthorize, func(i int) (*user, any) {
-		if i%4 > 0 { // counts as well, and costs less
-			return by(5000), personal.AuthorizeRequest{}
-		}
-		u := *p.users[several[i%5]]
+		u := *p.users[several[i%len(several)]]
 		u.away = 5000
 		return &u, personal.AuthorizeRequest{Login: u.login, Password: u.password}
 	})
 	p.send(nil, personal.ExplainRequest{Login: "nobody", Addresses: []netip.Addr{addressOf(5000)}})
-	p.do(by(5000), personal.OpAuthorize, personal.AuthorizeRequest{})
+	p.do(by(5000), personal.OpAuthorize, right)
 	p.do(by(5001), personal.OpAuthorize, right)
 	p.burst("sign_in_account", personal.OpAuthorize, same(u, right))
 	p.do(u, personal.OpSessions, u.in)

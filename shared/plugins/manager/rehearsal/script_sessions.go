@@ -140,7 +140,7 @@ func registering(p *player) {
 	} {
 		try(func(r *personal.RegisterRequest) { r.Login = login })
 	}
-	for _, login := range append(p.listed("reserved"), "Admin ", "root") {
+	for _, login := range append(p.listed("reserved"), "Admin ", "root", "abuse", "info", "mail", "official", "postmaster", "security", "staff", "support", "webmaster", "www") {
 		try(func(r *personal.RegisterRequest) { r.Login, r.Email = strings.ToUpper(login), "fields@script.invalid" })
 	}
 	for _, email := range []string{"", "none", "a@b", "a b@script.invalid", " FIELDS@script.INVALID ", "fields＠script.invalid"} {
@@ -384,6 +384,10 @@ func devices(p *player) {
 	network.address = netip.MustParseAddr("64:ff9b::c000:201") // of IPv6 only (RFC 6052)
 	p.signIn(&network)
 	p.send(&network, personal.ExportRequest{Credentials: network.in, Password: u.password})
+	p.many(105, 15, 2*time.Minute, u, personal.OpAuthorize, func(int) any { // more sessions than there may be
+		return personal.AuthorizeRequest{Login: u.login, Password: u.password}
+	})
+	p.do(nil, personal.OpUserSessions, u.id)
 }
 
 // at returns an element of a list, zero if it has none there.

@@ -63,13 +63,32 @@ func serve(p *player) {
 	await(personal.OpRegister, "event", u.registration(), func() bool { return id != 0 && id != registered })
 	id, u = registered, nil // an administrator
 	await(personal.OpDeleteUser, "erased", id, func() bool { return erased })
+	quiesce(p)
+	if warnings, err := p.warnings(); err != nil || len(warnings) > 0 {
+		p.note("Health", "", fmt.Sprint("it warns: ", warnings, err))
+	}
+}
+
+// quiesce ends the work of the process while it sends a mail.
+func quiesce(p *player) {
+	p.stage.delay(time.Second)
+	_ = p.patiently(personal.OpCreateUser, func() error {
+		_, err := p.invoke(nil, personal.OpCreateUser, personal.CreateUserRequest{Login: "last", Email: "last@script.invalid", Invite: true})
+		return err
+	})
 	ctx, cancel := context.WithTimeout(p.ctx, callTimeout)
 	defer cancel()
+	select {
+	case <-p.stage.sending:
+		p.stage.take()
+	case <-ctx.Done():
+		p.fail(personal.OpCreateUser, "mail", "nothing has come within "+callTimeout.String())
+	}
 	if err := p.process.Quiesce(ctx); err != nil {
 		p.note("Quiesce", "", err.Error())
 	}
-	if warnings, err := p.warnings(); err != nil || len(warnings) > 0 {
-		p.note("Health", "", fmt.Sprint("it warns: ", warnings, err))
+	if mails, _, _ := p.stage.take(); len(mails) == 0 {
+		p.note("Quiesce", "mail", "a mail that was being sent was cut off")
 	}
 }
 

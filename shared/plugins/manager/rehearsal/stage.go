@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/cms-personal/personal/shared/personal"
 )
@@ -21,6 +22,8 @@ type stage struct {
 	events  []personal.Event
 	erased  []int64
 	came    chan struct{} // something has come
+	slow    time.Duration // how long a mail takes
+	sending chan struct{} // a slow mail is being sent
 }
 
 // accept stores what has come, or returns the refusal.
@@ -45,6 +48,13 @@ func (s *stage) refuse(err error) {
 	s.refusal = err
 }
 
+// delay lets each mail take some time from now on.
+func (s *stage) delay(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.slow = d
+}
+
 // show gives the host other user fields.
 func (s *stage) show(schema personal.Schema) {
 	s.mu.Lock()
@@ -60,17 +70,26 @@ func (s *stage) UserFields(context.Context) (personal.Schema, error) {
 	return s.schema, nil
 }
 
-// questions returns how often the process has asked for user fields since the last call. They cost as much as
-// statements.
-func (s *stage) questions() (n int) {
+// questions returns how often the process has asked for user fields.
+func (s *stage) questions() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n, s.asked = s.asked, 0
-	return n
+	return s.asked
 }
 
 // SendMail implements [personal.Host].
-func (s *stage) SendMail(_ context.Context, m personal.Mail) error {
+func (s *stage) SendMail(ctx context.Context, m personal.Mail) error {
+	s.mu.Lock()
+	slow := s.slow
+	s.mu.Unlock()
+	if slow > 0 {
+		s.sending <- struct{}{}
+		select {
+		case <-time.After(slow):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 	return s.accept(func() { s.mails = append(s.mails, m) })
 }
 

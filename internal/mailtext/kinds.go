@@ -74,46 +74,29 @@ const (
 	RemovedIdentities Field = "RemovedIdentities"
 )
 
-// Meaning says what the field contains.
-func (f Field) Meaning() string {
-	switch f {
-	case Token:
-		return "the code of 43 characters that the link contains, for readers whose link does not open"
-	case Code:
-		return "the short code to type in, like 7K3M-Q9XA; it must be neither in the subject nor in a link"
-	case Proves:
-		return "true if the code confirms who a signed-in user is; else it signs in"
-	case Link:
-		return "the link that contains the code; empty if neither the settings nor the host name a page for it"
-	case Minutes:
-		return "how long the code is valid, in whole minutes; 0 if that is less than one"
-	case Hours:
-		return "how long the code is valid, in whole hours; 0 if that is less than one"
-	case Days:
-		return "how long the code is valid, in whole days; 0 if that is less than one"
-	case Time:
-		return "when it happened, like 2026-03-31 14:05 UTC"
-	case Address:
-		return "the IP address from which it was done; empty if it is unknown"
-	case EraseAt:
-		return "when the account is erased, like 2026-03-31 14:05 UTC"
-	case Site:
-		return "the name of the site; empty if the settings have none"
-	case Passkeys:
-		return "how many passkeys the account has now"
-	case Identities:
-		return "how many identities at providers, such as Google, the account has now"
-	case Providers:
-		return "the hosts of these providers, like accounts.google.com, op.example (2)"
-	case RemovedPasskeys:
-		return "how many passkeys were removed"
-	case RemovedIdentities:
-		return "how many identities at providers were removed"
-	case Reset:
-		return "true if an administrator has reset the access to the account, so that it has no password now"
-	}
-	return ""
+// meanings says what the fields contain.
+var meanings = map[Field]string{
+	Token:             "the code of 43 characters that the link contains, for readers whose link does not open",
+	Code:              "the short code to type in, like 7K3M-Q9XA; it must be neither in the subject nor in a link",
+	Proves:            "true if the code confirms who a signed-in user is; else it signs in",
+	Link:              "the link that contains the code; empty if neither the settings nor the host name a page for it",
+	Minutes:           "how long the code is valid, in whole minutes; 0 if that is less than one",
+	Hours:             "how long the code is valid, in whole hours; 0 if that is less than one",
+	Days:              "how long the code is valid, in whole days; 0 if that is less than one",
+	Time:              "when it happened, like 2026-03-31 14:05 UTC",
+	Address:           "the IP address from which it was done; empty if it is unknown",
+	EraseAt:           "when the account is erased, like 2026-03-31 14:05 UTC",
+	Site:              "the name of the site; empty if the settings have none",
+	Passkeys:          "how many passkeys the account has now",
+	Identities:        "how many identities at providers, such as Google, the account has now",
+	Providers:         "the hosts of these providers, like accounts.google.com, op.example (2)",
+	RemovedPasskeys:   "how many passkeys were removed",
+	RemovedIdentities: "how many identities at providers were removed",
+	Reset:             "true if an administrator has reset the access to the account, so that it has no password now",
 }
+
+// Meaning says what the field contains.
+func (f Field) Meaning() string { return meanings[f] }
 
 // Descriptions returns all kinds: those with a token, one to anyone, and the notices.
 func Descriptions() []Description {

@@ -24,7 +24,7 @@ type listUsersCommand struct {
 	Search string `placeholder:"TEXT" help:"Part of a login, an e-mail or a name, or a whole id."`
 	State  string `enum:",active,disabled,unconfirmed,two_factor" default:"" placeholder:"STATE" help:"active, disabled, unconfirmed (they must confirm their e-mail first) or two_factor."`
 	Since  moment `placeholder:"TIME" help:"Registered at or after this time: a date in UTC, or RFC 3339."`
-	Until  end    `placeholder:"TIME" help:"Registered before this time; of a date in UTC, the whole day counts."`
+	Until  moment `placeholder:"TIME" help:"Registered before this time; of a date in UTC, the whole day counts."`
 	Field  string `placeholder:"NAME=VALUE" help:"With this value of an enum, boolean or integer field. It needs --fields, and reads all users."`
 	Oldest bool   `help:"List the oldest first."`
 	Limit  int    `placeholder:"N" help:"At most so many (default: all)."`
@@ -46,7 +46,7 @@ func (c listUsersCommand) Run(ctx context.Context, w io.Writer) error {
 		return err
 	}
 	r := personal.FindUsersRequest{
-		Search: c.Search, State: personal.UserState(c.State), Since: time.Time(c.Since), Until: time.Time(c.Until),
+		Search: c.Search, State: personal.UserState(c.State), Since: c.Since.Time, Until: c.Until.end(),
 		Oldest: c.Oldest, Limit: personal.MaxUserLimit,
 	}
 	if c.Field != "" {
@@ -101,37 +101,32 @@ func listErrors(err error) error {
 	})
 }
 
-// moment is a time of a flag.
-type moment time.Time
+// moment is a time of a flag: a date, which stands for its beginning in UTC, or a time in RFC 3339.
+type moment struct {
+	time.Time
+	isDate bool
+}
 
-// UnmarshalText reads a date, which stands for its beginning in UTC, or a time in RFC 3339.
+// UnmarshalText implements [encoding.TextUnmarshaler].
 func (m *moment) UnmarshalText(text []byte) error {
-	t, _, err := parseMoment(string(text))
-	*m = moment(t)
-	return err
+	at, err := time.Parse(time.DateOnly, string(text))
+	isDate := err == nil
+	if !isDate {
+		at, err = time.Parse(time.RFC3339, string(text))
+	}
+	if err != nil {
+		return errors.New("give a date, such as 2026-01-31, or a time, such as 2026-01-31T12:00:00Z")
+	}
+	*m = moment{at, isDate}
+	return nil
 }
 
-// end is the time of a flag before which something is.
-type end time.Time
-
-// UnmarshalText reads what a [moment] reads, but a date stands for its end, as on the admin pages.
-func (e *end) UnmarshalText(text []byte) error {
-	t, isDate, err := parseMoment(string(text))
-	if isDate {
-		t = t.AddDate(0, 0, 1)
+// end returns the time, or the end of the date, as on the admin pages.
+func (m moment) end() time.Time {
+	if m.isDate {
+		return m.AddDate(0, 0, 1)
 	}
-	*e = end(t)
-	return err
-}
-
-func parseMoment(text string) (t time.Time, isDate bool, err error) {
-	if t, err = time.Parse(time.DateOnly, text); err == nil {
-		return t, true, nil
-	}
-	if t, err = time.Parse(time.RFC3339, text); err != nil {
-		err = errors.New("give a date, such as 2026-01-31, or a time, such as 2026-01-31T12:00:00Z")
-	}
-	return t, false, err
+	return m.Time
 }
 
 // userTable writes users as lines of a table, or of JSON.

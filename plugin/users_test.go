@@ -385,9 +385,9 @@ func TestEnd_OfADate(t *testing.T) {
 		"2024-02-28": "2024-02-29T00:00:00Z", "2023-12-31": "2024-01-01T00:00:00Z", "2024-02-28T00:00:00+05:00": "2024-02-27T19:00:00Z",
 		"2023-02-29": "", "2024-02-28 ": "", "28.02.2024": "",
 	} {
-		var got end
+		var got moment
 		err := got.UnmarshalText([]byte(text))
-		if shown := time.Time(got).UTC().Format(time.RFC3339); (err == nil) != (want != "") || err == nil && shown != want {
+		if shown := got.end().UTC().Format(time.RFC3339); (err == nil) != (want != "") || err == nil && shown != want {
 			t.Errorf("%q: got %s, error %v; want %q", text, shown, err, want)
 		}
 	}

@@ -6,10 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
-	"strconv"
 	"strings"
-	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/cms-personal/personal/internal/transfer/dump"
@@ -117,34 +116,14 @@ func (j *jsonRecords) parse(line []byte) (r record, err error) {
 	return r, j.checkNames(r)
 }
 
+// escapes matches the escapes of JSON that matter here: a pair of UTF-16, half of one (the group), a backslash.
+var escapes = regexp.MustCompile(`\\u[dD][89abAB][[:xdigit:]]{2}\\u[dD][c-fC-F][[:xdigit:]]{2}|(\\u[dD][89a-fA-F][[:xdigit:]]{2})|\\\\`)
+
 // halfPair reports whether JSON has an escape of UTF-16 for half a character, which encoding/json would
 // replace.
 func halfPair(text []byte) bool {
-	unit := func(at int) rune { // -1: there is no escape
-		if at+6 > len(text) || text[at] != '\\' || text[at+1] != 'u' {
-			return -1
-		}
-		n, err := strconv.ParseUint(string(text[at+2:at+6]), 16, 16)
-		if err != nil {
-			return -1
-		}
-		return rune(n)
-	}
-	for i := bytes.IndexByte(text, '\\'); i >= 0 && i < len(text); i++ {
-		if text[i] != '\\' {
-			continue
-		}
-		first := unit(i)
-		switch {
-		case !utf16.IsSurrogate(first): // also -1
-			i++
-		case utf16.DecodeRune(first, unit(i+6)) == utf8.RuneError:
-			return true
-		default:
-			i += 11
-		}
-	}
-	return false
+	return bytes.Contains(text, []byte(`\u`)) &&
+		slices.ContainsFunc(escapes.FindAllSubmatchIndex(text, -1), func(m []int) bool { return m[2] >= 0 })
 }
 
 // read reads a value into columns.

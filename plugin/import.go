@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -151,10 +150,7 @@ func (c importCommand) summarise(out, stderr io.Writer, done transfer.Progress, 
 			job.Report.Users())
 	}
 	if c.JSON {
-		to := json.NewEncoder(out)
-		to.SetIndent("", "  ")
-		to.SetEscapeHTML(false)
-		return to.Encode(&job.Report)
+		return writeJSON(out, &job.Report)
 	}
 	verb := "imported"
 	if c.DryRun {

@@ -8,7 +8,6 @@ import (
 	"crypto/sha256"
 	_ "embed"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -205,9 +204,7 @@ func (manifestCommand) Run(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	out := json.NewEncoder(w)
-	out.SetIndent("", "  ")
-	return out.Encode(catalogue.Manifest{
+	return writeJSON(w, catalogue.Manifest{
 		Name:     catalogue.Name,
 		Version:  v,
 		Protocol: catalogue.Range{Min: rpc.ProtocolVersion, Max: rpc.ProtocolVersion},

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -85,10 +84,7 @@ func writeTexts(w io.Writer, texts localtext.Texts, keys []string) error {
 	for _, key := range keys {
 		chosen[key] = texts[key]
 	}
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	e.SetEscapeHTML(false)
-	return e.Encode(chosen)
+	return writeJSON(w, chosen)
 }
 
 // missingMails returns the kinds of mails that are not in the language, nor in one of its parents, and how many kinds there are.

@@ -15,10 +15,11 @@ type jsonFlag struct {
 	JSON bool `name:"json" help:"Print JSON, for programs: docs/helping-users.md lists the keys."`
 }
 
-// writeJSON writes an object, indented.
+// writeJSON writes an object, indented, and <, > and & as they are.
 func writeJSON(w io.Writer, object any) error {
 	out := json.NewEncoder(w)
 	out.SetIndent("", "  ")
+	out.SetEscapeHTML(false)
 	return out.Encode(object)
 }
 

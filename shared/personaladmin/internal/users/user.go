@@ -195,18 +195,40 @@ func (p *Pages) saveEmail(w http.ResponseWriter, r *http.Request, user personal.
 	return p.done(w, r, "users_email_saved", user.ID)
 }
 
+// confirmation is the body of a page that asks before a change.
+type confirmation struct {
+	User    personal.UserRecord
+	Title   string // key of a text
+	Nothing string // why there is nothing to confirm; empty if there is
+	Leads   []string
+	Doc     string // URL of the documentation about the first of Leads; may be empty
+	Form    ui.Form
+}
+
+func (p *Pages) confirm(w http.ResponseWriter, r *http.Request, status int, c confirmation) error {
+	c.Form.Danger, c.Form.Cancel = true, userURL(c.User.ID, "")
+	return p.site.Render(w, r, status, "userconfirm", ui.Page{Body: c})
+}
+
 // confirmRemoval asks before the second factor is removed: the person who requests that
 // may be a thief who has the password.
 func (p *Pages) confirmRemoval(w http.ResponseWriter, r *http.Request, user personal.UserRecord, _ ui.Posted) error {
-	form := ui.Form{Action: userURL(user.ID, "/two-factor"), Submit: p.site.Text(r, "users_two_factor_remove"), Danger: true,
-		Cancel: userURL(user.ID, "")}
-	if len(user.Passkeys)+len(user.Identities) > 0 {
-		form.Controls = []ui.Control{{
+	c := confirmation{
+		User: user, Title: "users_two_factor_title",
+		Leads: []string{p.site.Text(r, "users_two_factor_verify"), p.site.Text(r, "users_two_factor_lead")},
+		Doc:   p.site.Doc("helping-users.md#a-user-has-lost-their-phone"),
+		Form:  ui.Form{Action: userURL(user.ID, "/two-factor"), Submit: p.site.Text(r, "users_two_factor_remove")},
+	}
+	if !user.TwoFactor {
+		c.Nothing = p.site.Text(r, "users_two_factor_off")
+	}
+	if passkeys, identities := len(user.Passkeys), len(user.Identities); passkeys+identities > 0 {
+		c.Leads = append(c.Leads, p.site.Text(r, "users_two_factor_ways", passkeys, identities))
+		c.Form.Controls = []ui.Control{{
 			Kind: ui.KindCheckbox, Name: keepWays, Label: p.site.Text(r, "users_ways_keep"), Hint: p.site.Text(r, "users_ways_keep_hint"),
 		}}
 	}
-	return p.site.Render(w, r, http.StatusOK, "usertwofactor", ui.Page{Body: confirmationBody{user, form,
-		p.site.Doc("helping-users.md#a-user-has-lost-their-phone")}})
+	return p.confirm(w, r, http.StatusOK, c)
 }
 
 // keepWays is the control that keeps other ways in when the second factor is removed.
@@ -222,29 +244,35 @@ func (p *Pages) removeFactor(w http.ResponseWriter, r *http.Request, posted ui.P
 
 // confirmWays asks before all other ways in are removed, for the reason of confirmRemoval.
 func (p *Pages) confirmWays(w http.ResponseWriter, r *http.Request, user personal.UserRecord, _ ui.Posted) error {
-	form := ui.Form{Action: userURL(user.ID, "/ways-in"), Submit: p.site.Text(r, "users_ways_remove"), Danger: true,
-		Cancel: userURL(user.ID, "")}
-	return p.site.Render(w, r, http.StatusOK, "userways", ui.Page{Body: confirmationBody{user, form,
-		p.site.Doc("helping-users.md#a-user-has-lost-a-passkey")}})
+	passkeys, identities := len(user.Passkeys), len(user.Identities)
+	c := confirmation{
+		User: user, Title: "users_ways_title",
+		Leads: []string{p.site.Text(r, "users_ways_verify"), p.site.Text(r, "users_ways_lead", passkeys, identities)},
+		Doc:   p.site.Doc("helping-users.md#a-user-has-lost-a-passkey"),
+		Form:  ui.Form{Action: userURL(user.ID, "/ways-in"), Submit: p.site.Text(r, "users_ways_remove")},
+	}
+	if passkeys+identities == 0 {
+		c.Nothing = p.site.Text(r, "users_ways_none")
+	}
+	return p.confirm(w, r, http.StatusOK, c)
 }
 
 // confirmReset asks for the e-mail before the access is reset, for the reason of confirmRemoval.
 func (p *Pages) confirmReset(w http.ResponseWriter, r *http.Request, user personal.UserRecord, _ ui.Posted) error {
-	return p.renderReset(w, r, http.StatusOK, user, p.resetForm(r))
+	return p.confirm(w, r, http.StatusOK, p.resetConfirmation(r, user))
 }
 
-func (p *Pages) renderReset(w http.ResponseWriter, r *http.Request, status int, user personal.UserRecord, form ui.Form) error {
-	form.Action, form.Cancel = userURL(user.ID, "/reset"), userURL(user.ID, "")
-	return p.site.Render(w, r, status, "userreset", ui.Page{Body: confirmationBody{user, form,
-		p.site.Doc("incident-response.md#an-account-was-taken-over")}})
-}
-
-// resetForm is empty: the present e-mail may be the thief's.
-func (p *Pages) resetForm(r *http.Request) ui.Form {
-	return ui.Form{Submit: p.site.Text(r, "users_reset"), Danger: true, Controls: []ui.Control{{
-		Name: "email", Type: "email", Label: p.site.Text(r, "users_email"), Hint: p.site.Text(r, "users_reset_hint"),
-		Required: true, Autocomplete: "off",
-	}}}
+// resetConfirmation has an empty form: the present e-mail may be the thief's.
+func (p *Pages) resetConfirmation(r *http.Request, user personal.UserRecord) confirmation {
+	return confirmation{
+		User: user, Title: "users_reset_title",
+		Leads: []string{p.site.Text(r, "users_reset_verify"), p.site.Text(r, "users_reset_lead")},
+		Doc:   p.site.Doc("incident-response.md#an-account-was-taken-over"),
+		Form: ui.Form{Action: userURL(user.ID, "/reset"), Submit: p.site.Text(r, "users_reset"), Controls: []ui.Control{{
+			Name: "email", Type: "email", Label: p.site.Text(r, "users_email"), Hint: p.site.Text(r, "users_reset_hint"),
+			Required: true, Autocomplete: "off",
+		}}},
+	}
 }
 
 func (p *Pages) reset(w http.ResponseWriter, r *http.Request, user personal.UserRecord, posted ui.Posted) error {
@@ -254,39 +282,34 @@ func (p *Pages) reset(w http.ResponseWriter, r *http.Request, user personal.User
 		p.logChange(r, "users_reset_done", user.ID)
 		return p.done(w, r, "users_reset_done", user.ID)
 	case personal.CodeValidationFailed, personal.CodeAlreadyExists:
-		form := p.resetForm(r)
-		form.Fill(posted)
-		status := p.site.RefuseForm(r, &form, err)
-		return p.renderReset(w, r, status, user, form)
+		c := p.resetConfirmation(r, user)
+		c.Form.Fill(posted)
+		status := p.site.RefuseForm(r, &c.Form, err)
+		return p.confirm(w, r, status, c)
 	}
 	return p.pageError(r, err)
 }
 
-// confirmationBody is the body of a page that asks before a change.
-type confirmationBody struct {
-	User personal.UserRecord
-	Form ui.Form
-	Doc  string // URL of the documentation about it; may be empty
-}
-
 func (p *Pages) confirmDeletion(w http.ResponseWriter, r *http.Request, user personal.UserRecord, _ ui.Posted) error {
-	return p.site.Render(w, r, http.StatusOK, "userdelete", ui.Page{Body: confirmationBody{User: user, Form: p.deletionForm(r, user)}})
+	return p.confirm(w, r, http.StatusOK, p.deletionConfirmation(r, user))
 }
 
-// deletionForm asks for the login, so that no user is deleted by mistake.
-func (p *Pages) deletionForm(r *http.Request, user personal.UserRecord) ui.Form {
-	return ui.Form{
-		Action: userURL(user.ID, "/delete"), Submit: p.site.Text(r, "users_delete"), Danger: true, Cancel: userURL(user.ID, ""),
-		Controls: []ui.Control{{Name: "login", Label: p.site.Text(r, "users_type_login", user.Login), Required: true, Autocomplete: "off"}},
+// deletionConfirmation asks for the login, so that no user is deleted by mistake.
+func (p *Pages) deletionConfirmation(r *http.Request, user personal.UserRecord) confirmation {
+	return confirmation{
+		User: user, Title: "users_delete_title", Leads: []string{p.site.Text(r, "users_delete_lead")},
+		Form: ui.Form{Action: userURL(user.ID, "/delete"), Submit: p.site.Text(r, "users_delete"), Controls: []ui.Control{{
+			Name: "login", Label: p.site.Text(r, "users_type_login", user.Login), Required: true, Autocomplete: "off",
+		}}},
 	}
 }
 
 func (p *Pages) delete(w http.ResponseWriter, r *http.Request, user personal.UserRecord, posted ui.Posted) error {
 	if posted.Get("login") != user.Login {
-		form := p.deletionForm(r, user)
-		form.Fill(posted)
-		form.Refuse(p.site.Text(r, "users_not_deleted"), map[string]string{"login": p.site.Text(r, "users_other_login")})
-		return p.site.Render(w, r, http.StatusUnprocessableEntity, "userdelete", ui.Page{Body: confirmationBody{User: user, Form: form}})
+		c := p.deletionConfirmation(r, user)
+		c.Form.Fill(posted)
+		c.Form.Refuse(p.site.Text(r, "users_not_deleted"), map[string]string{"login": p.site.Text(r, "users_other_login")})
+		return p.confirm(w, r, http.StatusUnprocessableEntity, c)
 	}
 	o := p.act(w, r, actions()["delete"], listPath, []int64{user.ID})
 	if len(o.failed) > 0 {

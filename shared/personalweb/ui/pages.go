@@ -41,7 +41,7 @@ type Options struct {
 	// and in quoted attributes: they become the text when it is parsed. It defines "title" and
 	// "main", which get the page's Body, and may define "head", for scripts of its
 	// own. All pages share the definitions of the files in the folder parts, which may
-	// define "extra" (see [Page]).
+	// define "extra" (see [Page]), and "head" for pages that do not.
 	Templates fs.FS
 
 	// Texts holds LOCALE.json for English, with all keys, and for other languages: an object of texts by key. They may

@@ -160,7 +160,9 @@ func recovery(p *player) {
 	p.enter(rita, ruth, rick)
 	p.send(rita, recover{Login: rita.login})
 	p.send(rita, recovered(p.token(rita.email), rita.password)) // where they are known
-	p.refuseCodes(rita)
+	p.many(2, 1, 0, rita, personal.OpAuthorize, func(int) any {
+		return personal.AuthorizeRequest{Login: rita.login, Password: rita.password, Code: "12345"}
+	})
 	p.signIn(rita)
 	for i, language := range personal.Languages() {
 		u := *p.users[hashed()[20+i]]
@@ -280,11 +282,12 @@ func changeEmail(p *player) {
 	old, fresh := emma.email, "emma.new@script.invalid"
 	p.send(emma, change(emma, fresh, "wrong-password"), change(emma, "emma", emma.password), change(emma, strings.ToUpper(ezra.email), emma.password),
 		change(emma, old, emma.password), change(emma, "EMMA@script.invalid", emma.password), change(emma, fresh, emma.password))
-	p.send(ezra, change(ezra, "ezra.new@script.invalid", ezra.password), change(ezra, fresh, ezra.password))
+	token := p.token(fresh)
+	p.send(ezra, change(ezra, fresh, ezra.password), change(ezra, "ezra.new@script.invalid", ezra.password))
+	late := p.token("ezra.new@script.invalid")
 	since := p.now
 	p.prove(emma)
 	p.send(emma, personal.ChangeEmailRequest{Credentials: emma.in, Email: "none", Proof: emma.proof})
-	token, late := p.token(fresh), p.token("ezra.new@script.invalid")
 	p.ends(since, p.durations["recovery.lifetime"], func() {
 		p.enter(emma) // the former session may have ended
 		p.prove(emma)

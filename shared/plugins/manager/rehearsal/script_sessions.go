@@ -384,10 +384,6 @@ func devices(p *player) {
 	network.address = netip.MustParseAddr("64:ff9b::c000:201") // of IPv6 only (RFC 6052)
 	p.signIn(&network)
 	p.send(&network, personal.ExportRequest{Credentials: network.in, Password: u.password})
-	p.many(105, 15, 2*time.Minute, u, personal.OpAuthorize, func(int) any { // more sessions than there may be
-		return personal.AuthorizeRequest{Login: u.login, Password: u.password}
-	})
-	p.do(nil, personal.OpUserSessions, u.id)
 }
 
 // at returns an element of a list, zero if it has none there.

@@ -380,7 +380,7 @@ func TestUserSet_ChangesFieldsWithAnEvent(t *testing.T) {
 }
 
 // TestUser_JSONHasTheDocumentedKeys compares the keys with those of docs/helping-users.md.
-func TestEnd_OfADate(t *testing.T) {
+func TestMoment_EndOfADate(t *testing.T) {
 	for text, want := range map[string]string{
 		"2024-02-28": "2024-02-29T00:00:00Z", "2023-12-31": "2024-01-01T00:00:00Z", "2024-02-28T00:00:00+05:00": "2024-02-27T19:00:00Z",
 		"2023-02-29": "", "2024-02-28 ": "", "28.02.2024": "",

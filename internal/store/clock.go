@@ -40,8 +40,8 @@ type Machine struct {
 	Monotonic func() time.Duration // since any moment; it never jumps
 }
 
-// now is the time of both clocks at one moment. It reads them again if the process paused between
-// them, which would put the time that follows from them ahead.
+// now is the time of both clocks at one moment. It reads them again, ten times at most, if the process
+// paused between them, which would put the time that follows from them ahead.
 func (m Machine) now() (wall time.Time, monotonic time.Duration) {
 	for range 10 {
 		monotonic = m.Monotonic()

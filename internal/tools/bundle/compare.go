@@ -19,6 +19,8 @@ import (
 type compareCommand struct {
 	Old string `arg:"" help:"The plugin of the older version."`
 	New string `arg:"" help:"The plugin of this version."`
+
+	Settings []byte `type:"filecontent" placeholder:"FILE" help:"The plugin's settings (default: the defaults)."`
 }
 
 // Run rehearses a version against an older one, as a swap does. The error says what its changes.txt
@@ -40,7 +42,7 @@ func (c *compareCommand) Run(ctx context.Context) error {
 	}
 	old, candidate := versions[0], versions[1]
 	result, err := rehearsal.Run(ctx, rehearsal.Config{
-		Old: &old, New: candidate, Dir: dir, Sockets: dir, AccountURL: "https://site.invalid/account", Changes: candidate.Manifest.Changes,
+		Old: &old, New: candidate, Dir: dir, Sockets: dir, Settings: c.Settings, AccountURL: "https://site.invalid/account", Changes: candidate.Manifest.Changes,
 	})
 	if err != nil {
 		return err

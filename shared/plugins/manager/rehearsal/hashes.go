@@ -85,7 +85,7 @@ const posted = "posted@script.invalid"
 func importedUsers(s *story) []byte {
 	var lines []byte
 	add := func(login, password, hash string, more map[string]any) {
-		if len(hash) > 1 { // which no log has either
+		if len(hash) > 1 { // no log may have it
 			s.secrets = append(s.secrets, hash)
 		}
 		lines = append(lines, importedUser(s, login, password, hash, more)...)

@@ -70,7 +70,7 @@ type ended struct{}
 // play starts a version on a database file, plays scenes to it, and stops it. The result has all that
 // was played until the process failed. With serves, it is no scratch process.
 func (c *Config) play(ctx context.Context, v Version, database string, s *story, scenes []scene, serves bool) *player {
-	p := &player{story: s, stage: &stage{schema: s.schema, came: make(chan struct{}, 1), sending: make(chan struct{}, 10)}, output: &output{}, serves: serves, slow: map[personal.OperationName]int{}}
+	p := &player{story: s, stage: &stage{schema: s.schema, came: make(chan struct{}, 1), sending: make(chan struct{}, 1)}, output: &output{}, serves: serves, slow: map[personal.OperationName]int{}}
 	for _, key := range s.keys {
 		p.secrets = append(p.secrets, base64.StdEncoding.EncodeToString(key), hex.EncodeToString(key), strings.Trim(fmt.Sprint(key), "[]"))
 	}

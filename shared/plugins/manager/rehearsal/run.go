@@ -127,6 +127,9 @@ func Run(ctx context.Context, c Config) (Result, error) {
 			compared.transcripts(before.lines, after.lines)
 		}
 	}
+	if is, was := acts[1][0].output.refusals(), acts[0][0].output.refusals(); is != was {
+		compared.add("metrics", "work", "log", true, fmt.Sprintf("%d lines of refusals with an address instead of %d", is, was))
+	}
 	if before := acts[0][0]; len(before.failures) > 0 && c.Old != nil {
 		return Result{}, fmt.Errorf("the version that serves, %s, cannot play the script: %s", old.Manifest.Version, before.failures[0].reason)
 	}

@@ -35,7 +35,7 @@ func twoFactor(p *player) {
 		p.move(fay)
 		p.send(fay, personal.AuthorizeRequest{Login: fay.login, Password: fay.password, Code: code})
 	}
-	if len(fay.codes) == 0 { // the site has no second factors
+	if len(fay.codes) < 7 { // the site has no second factors
 		return
 	}
 	p.send(fay, personal.BeginTwoFactorRequest{Credentials: fay.in, Password: fay.password}) // there is one
@@ -65,7 +65,7 @@ func twoFactor(p *player) {
 	p.pass(time.Minute)
 	p.send(fay, r)
 	signIn(fay.codes[1])
-	if len(fresh) > 1 {
+	if len(fresh) > 6 {
 		fay.codes = fresh
 	}
 	p.codesBlocked(fay)

@@ -107,7 +107,7 @@ func takeOver(act int) func(p *player) {
 		p.enter(full, reco, invited, mail, fresh, who("undo"), who("off"), lim)
 		if len(full.codes) > 0 {
 			in := ask[personal.SignedIn](p, full, personal.OpAuthorize, personal.AuthorizeRequest{Login: full.login, Password: full.password, Code: full.codes[0]})
-			if in.Proof.Proof != "" { // also for the code
+			if !p.lacks[personal.OpRegisterIdentity] { // else sign-ins give no proofs; this one stands for the code, too
 				third := full.device()
 				third.in, third.proof = in.Credentials, in.Proof.Proof
 				p.addPasskey(third)

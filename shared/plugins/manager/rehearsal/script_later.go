@@ -109,7 +109,7 @@ func mailedCodes(p *player) {
 		ivo.in = ask[personal.SignedIn](p, ivo, personal.OpRegisterIdentity, personal.RegisterIdentityRequest{
 			Identity: ivo.identity, Login: ivo.login, Email: ivo.email, Fields: p.settableFields(), Method: "oidc", EmailVerified: true,
 		}).Credentials
-		p.stage.refuse(errRefused) // a moment
+		p.stage.refuse(errRefused) // the first try fails
 		attempt, _ := mailed(ivo, begin{Credentials: ivo.in, Purpose: personal.MailedCodeProve})
 		p.stage.refuse(nil)
 		p.pass(2 * time.Minute)

@@ -73,7 +73,7 @@ func limits(p *player) {
 	p.pass(2 * p.durations["throttle.sign_in_account.every"])
 	p.signIn(u)
 	p.burst("session_writes", personal.OpRevokeSession, same(u, personal.RevokeSessionRequest{Credentials: u.in, ID: "0"}))
-	p.everyOperation(u, u.in) // but those that end the session
+	p.everyOperation(u, u.in)
 	p.do(u, personal.OpProfile, u.in)
 	p.signIn(u) // another session
 	p.do(u, personal.OpRevokeSession, personal.RevokeSessionRequest{Credentials: u.in, ID: "0"})

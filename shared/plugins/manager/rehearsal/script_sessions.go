@@ -200,7 +200,7 @@ func signingIn(p *player) {
 		}
 	}
 	typed := p.users["composed"]
-	for _, password := range []string{strings.ReplaceAll(typed.password, "й", "и\u0306"), typed.password} { // of two keyboards
+	for _, password := range []string{strings.ReplaceAll(typed.password, "й", "и\u0306"), typed.password} { // decomposed, and composed
 		p.do(typed, personal.OpAuthorize, personal.AuthorizeRequest{Login: typed.login, Password: password})
 	}
 	u := p.users["fields"]
@@ -420,7 +420,7 @@ func states(p *player) {
 	superseded := good
 	p.quietly(func() { // values that the host could not read
 		for _, o := range personal.Operations() {
-			if r := misread(p.minimal(o.Name, u.in)); r != nil {
+			if r := misread(p.minimal(o.Name, u.in)); r != nil && !p.lacks[o.Name] {
 				p.do(u, o.Name, r)
 			}
 		}
@@ -438,7 +438,7 @@ func states(p *player) {
 	p.signIn(disabled)
 }
 
-// everyOperation calls each operation of sessions with a pair, but does not sign out.
+// everyOperation calls each operation of sessions with a pair. It does not end the user's own session.
 func (p *player) everyOperation(u *user, c personal.Credentials) {
 	p.quietly(func() {
 		for _, o := range personal.Operations() {
@@ -449,7 +449,7 @@ func (p *player) everyOperation(u *user, c personal.Credentials) {
 	})
 }
 
-// minimal returns a request of an operation, with credentials if it has any; nil if it has no request.
+// minimal returns a request of a user's operation, with credentials if it has any; nil if it has no request.
 func (p *player) minimal(operation personal.OperationName, c personal.Credentials) any {
 	method, _ := reflect.TypeFor[personal.Service]().MethodByName(string(operation))
 	if method.Type == nil || method.Type.NumIn() < 2 {

@@ -45,24 +45,23 @@ func serve(p *player) {
 		}
 		return true
 	}
-	if !await(personal.OpRegister, "event", u.registration(), func() bool { return id != 0 }) {
-		return
+	if await(personal.OpRegister, "event", u.registration(), func() bool { return id != 0 }) {
+		await(personal.OpRecover, "mail", personal.RecoverRequest{Login: u.login}, func() bool { return mailed })
+		_ = p.patiently(personal.OpAuthorize, func() error { return signInTogether(p, u) })
+		bare := hideLogins(p, u)
+		for range 45 { // more than run at once
+			u.away++
+			_ = p.patiently(personal.OpRecover, func() error {
+				_, err := p.invoke(u, personal.OpRecover, personal.RecoverRequest{Login: "nobody"})
+				return err
+			})
+		}
+		registered := id
+		u = p.add("again")
+		await(personal.OpRegister, "event", u.registration(), func() bool { return id > max(registered, bare) })
+		id, u = registered, nil // an administrator
+		await(personal.OpDeleteUser, "erased", id, func() bool { return erased })
 	}
-	await(personal.OpRecover, "mail", personal.RecoverRequest{Login: u.login}, func() bool { return mailed })
-	_ = p.patiently(personal.OpAuthorize, func() error { return signInTogether(p, u) })
-	hideLogins(p, u)
-	for range 45 { // more than run at once
-		u.away++
-		_ = p.patiently(personal.OpRecover, func() error {
-			_, err := p.invoke(u, personal.OpRecover, personal.RecoverRequest{Login: "nobody"})
-			return err
-		})
-	}
-	registered := id
-	id, u = 0, p.add("again")
-	await(personal.OpRegister, "event", u.registration(), func() bool { return id != 0 && id != registered })
-	id, u = registered, nil // an administrator
-	await(personal.OpDeleteUser, "erased", id, func() bool { return erased })
 	quiesce(p)
 	if warnings, err := p.warnings(); err != nil || len(warnings) > 0 {
 		p.note("Health", "", fmt.Sprint("it warns: ", warnings, err))
@@ -71,33 +70,41 @@ func serve(p *player) {
 
 // quiesce ends the work of the process while it sends a mail.
 func quiesce(p *player) {
+	p.stage.take()
 	p.stage.delay(time.Second)
-	_ = p.patiently(personal.OpCreateUser, func() error {
+	err := p.patiently(personal.OpCreateUser, func() error {
 		_, err := p.invoke(nil, personal.OpCreateUser, personal.CreateUserRequest{Login: "last", Email: "last@script.invalid", Invite: true})
 		return err
 	})
+	invited := err == nil // else by the site's settings
+	if invited {
+		limit := time.NewTimer(startTimeout)
+		defer limit.Stop()
+		select {
+		case <-p.stage.sending:
+		case <-p.process.Lost():
+			p.lost(personal.OpCreateUser, "the process has ended", nil)
+		case <-limit.C:
+			p.fail(personal.OpCreateUser, "mail", "nothing has come within "+startTimeout.String())
+		}
+	}
 	ctx, cancel := context.WithTimeout(p.ctx, callTimeout)
 	defer cancel()
-	select {
-	case <-p.stage.sending:
-		p.stage.take()
-	case <-ctx.Done():
-		p.fail(personal.OpCreateUser, "mail", "nothing has come within "+callTimeout.String())
-	}
 	if err := p.process.Quiesce(ctx); err != nil {
 		p.note("Quiesce", "", err.Error())
 	}
-	if mails, _, _ := p.stage.take(); len(mails) == 0 {
+	if mails, _, _ := p.stage.take(); invited && len(mails) == 0 {
 		p.note("Quiesce", "mail", "a mail that was being sent was cut off")
 	}
 }
 
 // hideLogins compares the time to refuse a login that has a password with that of one that has none, or does not
-// exist. The quickest and the slowest of several calls in turn bear a busy machine.
-func hideLogins(p *player, u *user) {
+// exist. The quickest and the slowest of several calls in turn tolerate a busy machine. It returns the id of a user whom it makes.
+func hideLogins(p *player, u *user) (bare int64) {
 	known, unknown := time.Hour, map[string]time.Duration{}
 	_ = p.patiently(personal.OpCreateUser, func() error {
-		_, err := p.invoke(nil, personal.OpCreateUser, personal.CreateUserRequest{Login: "bare", Email: "bare@script.invalid"})
+		made, err := p.invoke(nil, personal.OpCreateUser, personal.CreateUserRequest{Login: "bare", Email: "bare@script.invalid"})
+		bare, _ = made.(int64)
 		return err
 	})
 	for range 3 {
@@ -106,7 +113,7 @@ func hideLogins(p *player, u *user) {
 			_, err := p.invoke(u, personal.OpAuthorize, personal.AuthorizeRequest{Login: login, Password: "wrong-password"})
 			switch took := time.Since(began); {
 			case personal.CodeOf(err) != personal.CodeInvalidCredentials: // a limit, for example
-				return
+				return bare
 			case login == u.login:
 				known = min(known, took)
 			default:
@@ -119,6 +126,7 @@ func hideLogins(p *player, u *user) {
 			p.note(personal.OpAuthorize, "duration", fmt.Sprintf("the login %s is refused in %v, one with a password in %v: that tells who has an account", login, took, known))
 		}
 	}
+	return bare
 }
 
 // pause is how long patiently waits between two calls.

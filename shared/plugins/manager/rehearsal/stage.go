@@ -16,7 +16,7 @@ import (
 type stage struct {
 	mu      sync.Mutex
 	schema  personal.Schema
-	asked   int   // how often for them
+	asked   int   // how often host and process have asked for the fields
 	refusal error // of all mails, events and erasures; nil: none
 	mails   []personal.Mail
 	events  []personal.Event
@@ -70,7 +70,7 @@ func (s *stage) UserFields(context.Context) (personal.Schema, error) {
 	return s.schema, nil
 }
 
-// questions returns how often the process has asked for user fields.
+// questions returns how often host and process have asked for user fields.
 func (s *stage) questions() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,7 +83,10 @@ func (s *stage) SendMail(ctx context.Context, m personal.Mail) error {
 	slow := s.slow
 	s.mu.Unlock()
 	if slow > 0 {
-		s.sending <- struct{}{}
+		select {
+		case s.sending <- struct{}{}:
+		default:
+		}
 		select {
 		case <-time.After(slow):
 		case <-ctx.Done():

@@ -225,7 +225,7 @@ func passkeys(p *player) {
 		p.wait(time.Second)
 		latest = p.beginPasskey(&third, personal.PasskeyProve)
 	}
-	p.send(&third, prove(&third, latest))
+	third.proof = ask[personal.Proof](p, &third, personal.OpProve, prove(&third, latest)).Proof
 	p.send(phil, personal.RenamePasskeyRequest{Credentials: phil.in, ID: id, Name: "mine"},
 		personal.RemovePasskeyRequest{Credentials: phil.in, ID: id, Password: phil.password})
 	lists()

@@ -109,7 +109,7 @@ func importedUsers(s *story) []byte {
 	}
 	add("full", "password", argon2id, all)
 	for i, login := range people {
-		password := "Geheim-" + login + "-7391"
+		password := passwordOf(login)
 		more := map[string]any{
 			"hash_form": "sha256(p)", "locale": []string{"en", "ru"}[i%2], "created": time.Date(2020, 1, 3+i, 3, 4, 5, 0, time.UTC),
 			"rating": i % 5, "kind": []string{"reader", "writer"}[i%2], "a_boolean": i%3 == 0,
@@ -147,7 +147,7 @@ var wrapped = []string{"wrapped1", "wrapped2"}
 
 func wrappedUsers(s *story) (lines []byte) {
 	for _, login := range wrapped {
-		password := "Geheim-" + login + "-7391"
+		password := passwordOf(login)
 		lines = append(lines, importedUser(s, login, password, weak(password), map[string]any{"hash_form": "sha256(p)"})...)
 	}
 	return lines

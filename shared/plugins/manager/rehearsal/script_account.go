@@ -317,7 +317,7 @@ func changePassword(p *player) {
 		return change{Credentials: paul.in, OldPassword: old, Password: password, ConfirmPassword: password, Code: p.code(paul)}
 	}
 	if paul.secret != "" { // else nothing asks for a code
-		p.refuseCodes(paul)
+		p.refuseCodes(paul, 2)
 		p.send(paul, personal.ChangeEmailRequest{Credentials: paul.in, Email: "paul.new@script.invalid", Password: paul.password, Code: "123456"},
 			personal.AddPasskeyRequest{Credentials: paul.in, Password: paul.password, Code: "123456"})
 		p.pass(time.Hour)
@@ -343,10 +343,10 @@ func changePassword(p *player) {
 	p.send(nil, personal.SignInRequest{Identity: paul.identity, Method: "oidc"})
 }
 
-// refuseCodes has a stranger's codes of a user refused, if they have a second factor.
-func (p *player) refuseCodes(u *user) {
+// refuseCodes has n codes of a user refused, each at another new address, if they have a second factor.
+func (p *player) refuseCodes(u *user, n int) {
 	stranger := *u
-	p.many(2, 1, 0, &stranger, personal.OpAuthorize, func(int) any {
+	p.many(n, 1, 0, &stranger, personal.OpAuthorize, func(int) any {
 		p.move(&stranger)
 		return personal.AuthorizeRequest{Login: u.login, Password: u.password, Code: "12345"}
 	})

@@ -144,7 +144,7 @@ func access(p *player) {
 
 	p.send(nil, off{UserID: una.id})
 	p.outfit(una)
-	p.refuseCodes(una)
+	p.refuseCodes(una, 2)
 	type reset = personal.ResetAccessRequest
 	p.send(nil, reset{UserID: una.id, Email: strings.ToUpper(uma.email)}, reset{UserID: 1 << 40, Email: "x"}, reset{UserID: una.id, Email: "una.new@script.invalid"})
 	p.do(una, personal.OpProfile, una.in)

@@ -53,7 +53,7 @@ func twoFactor(p *player) {
 	signIn(finn.login)
 	fay.password = "wrong-password"
 	p.signIn(fay)
-	fay.password = "Geheim-fay-7391"
+	fay.password = passwordOf(fay.login)
 	p.signIn(fay)
 	type renew = personal.RenewRecoveryCodesRequest
 	p.prove(fay)
@@ -69,11 +69,7 @@ func twoFactor(p *player) {
 		fay.codes = fresh
 	}
 	p.codesBlocked(fay)
-	stranger := *fay
-	p.many(12, 1, 0, &stranger, personal.OpAuthorize, func(int) any { // one limit for all addresses that fay has not used
-		p.move(&stranger)
-		return personal.AuthorizeRequest{Login: fay.login, Password: fay.password, Code: "12345"}
-	})
+	p.refuseCodes(fay, 12) // one limit for all addresses that fay has not used
 	p.send(nil, personal.ExplainRequest{Login: fay.login})
 	p.signIn(fay) // at an address that is known
 	p.do(nil, personal.OpLiftLimits, personal.LiftLimitsRequest{UserID: fay.id})

@@ -81,11 +81,14 @@ func (s *story) clone() *story {
 	return &c
 }
 
+// passwordOf returns the first password of a user.
+func passwordOf(login string) string { return "Geheim-" + login + "-7391" }
+
 // add adds a user who is not an account yet.
 func (s *story) add(login string) *user {
 	languages := []string{"en", "ru"}
 	u := &user{
-		login: login, email: login + "@script.invalid", password: "Geheim-" + login + "-7391", language: languages[len(s.users)%len(languages)],
+		login: login, email: login + "@script.invalid", password: passwordOf(login), language: languages[len(s.users)%len(languages)],
 		address: addressOf(len(s.users) + 1),
 	}
 	u.keys.Origin = s.origin

@@ -35,14 +35,16 @@ func trust(keyFiles []string) ([]catalogue.Option, error) {
 
 // choosePlugin installs the given binary or bundle, unless the path is empty, and
 // makes sure that a version is active: if none is yet, it activates the one just
-// installed, or else the highest. A full disk is not an error if a version is active already.
+// installed, or else the highest. If a version is active already, neither a full disk is an error nor another build of
+// an installed version, such as that of an image beside that of a bundle.
 func choosePlugin(ctx context.Context, c *catalogue.Catalogue, path string, log *slog.Logger) error {
 	var version string
 	if path != "" {
 		var err error
 		version, err = installPlugin(ctx, c, path)
-		if _, ok := errors.AsType[*durable.FullError](err); ok && hasActive(c) {
-			log.Warn("the plugin that --plugin names was not installed, another start tries again", "error", err)
+		_, full := errors.AsType[*durable.FullError](err)
+		if (full || errors.Is(err, catalogue.ErrConflict)) && hasActive(c) {
+			log.Warn("the plugin that --plugin names was not installed", "error", err)
 			return nil
 		}
 		if err != nil {

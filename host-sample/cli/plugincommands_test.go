@@ -218,6 +218,37 @@ func TestChoosePlugin_ActivatesHighest(t *testing.T) {
 	}
 }
 
+func TestChoosePlugin_AnotherBuildOfAnInstalledVersion(t *testing.T) {
+	versions, err := openCatalogue(t.TempDir(), quietLog())
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := versions.Install(t.Context(), fake(t, fakeVersion))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := fake(t, fakeVersion)
+	script, err := os.ReadFile(other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(other, append(script, "# another build"...), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := choosePlugin(t.Context(), versions, other, quietLog()); !errors.Is(err, catalogue.ErrConflict) {
+		t.Errorf("no version is active: got %v, want %v", err, catalogue.ErrConflict)
+	}
+	if _, err := versions.ActivateFirst(""); err != nil {
+		t.Fatal(err)
+	}
+	if err := choosePlugin(t.Context(), versions, other, quietLog()); err != nil {
+		t.Errorf("with an active version: got %v, want no error", err)
+	}
+	if e, err := versions.Find(fakeVersion); err != nil || e.Manifest.SHA256 != first.Manifest.SHA256 {
+		t.Errorf("got %+v, %v, want the first build", e, err)
+	}
+}
+
 func TestWarnOfNewer_BesideTheProgram(t *testing.T) {
 	catalogue, err := openCatalogue(t.TempDir(), quietLog())
 	if err != nil {

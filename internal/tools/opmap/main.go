@@ -85,12 +85,13 @@ const head = `# Where an operation is
 For contributors. After this page you know which files to open for a change.
 
 A rule is in ` + "`internal/accounts`" + `, its statements in ` + "`internal/store`" + `, pages in ` + "`shared/personalpages`" + ` or
-another folder of ` + "`shared`" + `, what it promises in ` + "`shared/personal/personaltest`" + `. Messages of the API are
+another folder of ` + "`shared`" + `. Messages of the API are
 ` + "`success.PATH`" + ` in ` + "`shared/personalhttp/messages`" + `.
 
 This guide is made from names in the source, by ` + "`make generate`" + `: it follows calls a file or two beyond the operation's own,
 so an empty cell does not mean none. It leaves out what nearly all share: ` + "`identify.go`" + ` (who calls), ` + "`attempts.go`" + ` (limits),
-` + "`mail.go`" + `, ` + "`mail.notices`" + `, ` + "`throttle.session_writes`" + `. ` + "`throttle.guess…`" + ` are three settings.
+` + "`mail.go`" + `, ` + "`mail.notices`" + `, ` + "`throttle.session_writes`" + `. ` + "`throttle.guess…`" + ` stands for ` + "`guess`" + `,
+` + "`guess_address`" + ` and ` + "`guess_account`" + `. The column *test* is a file of ` + "`shared/personal/personaltest`" + `.
 
 ## Other code
 
@@ -101,7 +102,7 @@ so an empty cell does not mean none. It leaves out what nearly all share: ` + "`
 - values of user fields: ` + "`shared/userfields`" + `
 - traces: ` + "`trace.go`" + ` in ` + "`shared/personalhttp`" + ` and ` + "`shared/plugins/rpc`" + `, ` + "`internal/store/spans.go`" + `, ` + "`shared/tracing`" + `
 - metrics: ` + "`plugin/metrics.go`" + `, ` + "`host-sample/cli/metrics.go`" + `
-- hash formats, hashing queue: ` + "`internal/password`" + `
+- passwords: rules (` + "`policy.go`" + `), hash formats, queue: ` + "`internal/password`" + `
 - retries, leases: ` + "`internal/outbox`" + `; of mails: ` + "`mail.go`" + `, ` + "`relay_test.go`" + ` in ` + "`internal/accounts`" + `
 - forms sent twice: ` + "`once.go`" + ` in ` + "`shared/personalpages`" + `
 - connections: ` + "`internal/store/dbconn`" + `; expiry: ` + "`internal/store/prune.go`" + `

@@ -110,7 +110,13 @@ func TestCeremonies_OtherImplementation(t *testing.T) {
 }
 
 func TestCeremonies_SoftwareAuthenticator(t *testing.T) {
-	d := &softkey.Authenticator{Origin: origin, Count: 5}
+	for _, algorithm := range []int{0, softkey.EdDSA, softkey.RS256} {
+		testCeremonies(t, &softkey.Authenticator{Origin: origin, Count: 5, Algorithm: algorithm})
+	}
+}
+
+func testCeremonies(t *testing.T, d *softkey.Authenticator) {
+	t.Helper()
 	credential, err := d.Create(site.CreationOptions(challenge, user, nil))
 	if err != nil {
 		t.Fatal(err)

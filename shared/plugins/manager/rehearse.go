@@ -175,6 +175,9 @@ func (m *Manager) setRehearsing(w *swap, rehearsing bool) {
 // there is nothing to compare, which the first check says.
 func (m *Manager) playScript(ctx context.Context, entry catalogue.Entry) ([]rpc.RehearsalCheck, error) {
 	c := rehearsal.Config{Dir: m.run.Scratch, Sockets: m.run.Sockets, AccountURL: m.config.AccountURL, Env: m.config.Env}
+	if m.config.Locales != nil {
+		c.Locales = m.config.Locales()
+	}
 	var err error
 	if c.Settings, err = m.readSettings(ctx); err != nil {
 		return nil, err

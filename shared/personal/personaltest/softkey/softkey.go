@@ -4,9 +4,12 @@ package softkey
 
 import (
 	"cmp"
+	"crypto"
 	"crypto/ecdsa"
+	"crypto/ed25519"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/rsa"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
@@ -24,6 +27,7 @@ type Authenticator struct {
 	Flags  byte   // replaces the flags of the next responses; 0: [Flags]
 	Site   string // replaces the RP ID that the next responses name; empty: that of the options
 
+	Algorithm  int      // of the next passkeys; 0: ES256
 	Transports []string // of the next passkeys, as the browser tells them; nil: internal
 
 	keys []key
@@ -33,13 +37,19 @@ type Authenticator struct {
 // and verified: UP, UV, BE and BS.
 const Flags byte = 0x01 | 0x04 | 0x08 | 0x10
 
+// Algorithms of passkeys (RFC 9053, RFC 8812) besides ES256.
+const (
+	EdDSA = -8
+	RS256 = -257
+)
+
 const attested byte = 0x40 // the flag AT
 
 type key struct {
 	site    string
 	id      []byte
 	handle  []byte
-	private *ecdsa.PrivateKey
+	private crypto.Signer
 }
 
 // The errors of an authenticator.
@@ -73,21 +83,17 @@ func (a *Authenticator) Create(options string) (credential string, err error) {
 			return "", ErrExcluded
 		}
 	}
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	private, public, err := newKey(a.Algorithm)
 	if err != nil {
 		return "", fmt.Errorf("making a key: %w", err)
 	}
 	k := key{site: o.RP.ID, id: make([]byte, 32), handle: o.User.ID, private: private}
 	_, _ = rand.Read(k.id) // it never fails
-	public, err := private.PublicKey.Bytes()
-	if err != nil {
-		return "", fmt.Errorf("encoding a key: %w", err)
-	}
 	data := a.data(k.site, attested)
 	data = append(data, make([]byte, 16)...) // the AAGUID
 	data = binary.BigEndian.AppendUint16(data, uint16(len(k.id)))
 	data = append(data, k.id...)
-	data = append(data, coseKey(public[1:33], public[33:])...)
+	data = append(data, public...)
 	client := a.client("webauthn.create", o.Challenge)
 	transports := a.Transports
 	if transports == nil {
@@ -122,8 +128,12 @@ func (a *Authenticator) Get(options string) (credential string, err error) {
 	}
 	data, client := a.data(chosen.site, 0), a.client("webauthn.get", o.Challenge)
 	hash := sha256.Sum256(client)
-	signed := sha256.Sum256(append(slices.Clone(data), hash[:]...))
-	signature, err := ecdsa.SignASN1(rand.Reader, chosen.private, signed[:])
+	message, digest := append(slices.Clone(data), hash[:]...), crypto.Hash(0)
+	if _, whole := chosen.private.(ed25519.PrivateKey); !whole {
+		sum := sha256.Sum256(message)
+		message, digest = sum[:], crypto.SHA256
+	}
+	signature, err := chosen.private.Sign(rand.Reader, message, digest)
 	if err != nil {
 		return "", fmt.Errorf("signing: %w", err)
 	}
@@ -175,16 +185,37 @@ func response(id []byte, of map[string]any) (string, error) {
 // attestation is the CBOR map {"fmt": "none", "attStmt": {}, "authData": data}.
 func attestation(data []byte) []byte {
 	object := append([]byte{0xa3}, "\x63fmt\x64none\x67attStmt\xa0\x68authData"...)
-	object = append(object, 0x58, byte(len(data))) // bytes, 24 to 255 of them
+	if len(data) <= 0xff {
+		object = append(object, 0x58, byte(len(data))) // bytes, 24 to 255 of them
+	} else {
+		object = append(object, 0x59, byte(len(data)>>8), byte(len(data)))
+	}
 	return append(object, data...)
 }
 
-// coseKey is the CBOR map of a key for ES256 on P-256 (RFC 9053): kty, alg, crv, x, y.
-func coseKey(x, y []byte) []byte {
-	k := []byte{0xa5, 0x01, 0x02, 0x03, 0x26, 0x20, 0x01, 0x21, 0x58, 0x20}
-	k = append(k, x...)
-	k = append(k, 0x22, 0x58, 0x20)
-	return append(k, y...)
+// newKey makes a key, and returns the public part as the CBOR map of RFC 9053 and RFC 8230: kty, alg, then crv and x,
+// crv, x and y, or n and e.
+func newKey(algorithm int) (private crypto.Signer, public []byte, err error) {
+	switch algorithm {
+	case EdDSA:
+		x, key, err := ed25519.GenerateKey(rand.Reader)
+		return key, append([]byte("\xa4\x01\x01\x03\x27\x20\x06\x21\x58\x20"), x...), err
+	case RS256:
+		key, err := rsa.GenerateKey(rand.Reader, 2048)
+		if err != nil {
+			return nil, nil, err
+		}
+		return key, slices.Concat([]byte("\xa4\x01\x03\x03\x39\x01\x00\x20\x59\x01\x00"), key.N.Bytes(), []byte("\x21\x43\x01\x00\x01")), nil
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, err
+	}
+	point, err := key.PublicKey.Bytes()
+	if err != nil {
+		return nil, nil, err
+	}
+	return key, slices.Concat([]byte("\xa5\x01\x02\x03\x26\x20\x01\x21\x58\x20"), point[1:33], []byte("\x22\x58\x20"), point[33:]), nil
 }
 
 // bytes are unpadded base64url in JSON.

@@ -44,6 +44,8 @@ var commands = []command{
 	{"import dump", []string{"import", "--from=wordpress", "--settings=FILE.toml", "FILE.sql"}},
 	{"import csv", []string{"import", "--settings=FILE.toml", "--wrap=later", "FILE.csv"}},
 	{"audit", []string{"audit"}},
+	{"user lift-limits", []string{"user", "lift-limits", "--secret-key=FILE.key", "full1"}},
+	{"user recover", []string{"user", "recover", "--settings=FILE.toml", "full1"}},
 	{"user list", []string{"user", "list"}},
 	{"user disable", []string{"user", "disable", "full1"}}, // by the real clock, so nothing reads it
 	{"user enable", []string{"user", "enable", "full1"}},
@@ -56,10 +58,10 @@ var commands = []command{
 	{"user list of a backup", []string{"user", "list", "--search=mported", "--database=sqlite://FILE.bak"}},
 }
 
-// usualCosts are those of other systems, which are too high for the script. An import reads them, and computes nothing.
+// usualCosts are those of other systems, and more, which are too high for the script. An import reads them, and computes nothing.
 var usualCosts = []struct{ login, costs, usual string }{
-	{"argon2id", "m=256,t=2", "m=65536,t=4"}, {"bcrypt_2y", "$05", "$12"}, {"bcrypt_sha256", "$05", "$12"}, {"wp_bcrypt", "$05", "$10"}, {"phpass_phpbb", "$H$9", "$H$D"},
-	{"drupal", "$S$9", "$S$E"}, {"crypt_sha512", "=1000", "=656000"}, {"pbkdf2_django", "$1000", "$1200000"}, {"pbkdf2_keycloak", "i=10000", "i=210000"}, {"scrypt", "ln=9,r=4,p=2", "ln=17,r=8,p=1"},
+	{"argon2id", "m=256,t=2", "m=262144,t=4"}, {"bcrypt_2y", "$05", "$15"}, {"bcrypt_sha256", "$05", "$15"}, {"wp_bcrypt", "$05", "$15"}, {"phpass_phpbb", "$H$9", "$H$F"},
+	{"drupal", "$S$9", "$S$I"}, {"crypt_sha512", "=1000", "=700000"}, {"pbkdf2_django", "$1000", "$2000000"}, {"pbkdf2_keycloak", "i=10000", "i=2000000"}, {"scrypt", "ln=9,r=4,p=2", "ln=18,r=8,p=2"},
 }
 
 var (
@@ -101,10 +103,13 @@ var encoded = regexp.MustCompile(`(["$])[A-Za-z0-9+/]{20,}={0,2}`)
 
 // runCommands runs commands on a database whose secrets have these keys.
 func (c *Config) runCommands(ctx context.Context, v Version, database string, keys [][]byte, commands ...command) ran {
-	all := ran{}
+	all, seen := ran{}, map[string]int{} // equal salts stay equal
 	row := importedUser(newStory(time.Now(), nil), "imported", "", "8E076CC271A46D554A161E4579DFE5E8", map[string]any{"email_verified": nil, "id": json.Number(importedID)})
 	row = append(row, importedUser(newStory(time.Now(), nil), importedID, "", "!", nil)...)
 	row = append(row, importedUser(newStory(time.Now(), nil), "imported_off", "", hashes[0].hash, map[string]any{"disabled": true, "erase_at": "2040-01-02T03:04:05Z", "locale": "de"})...)
+	for i := range 1100 { // more than a page of an export
+		row = append(row, importedUser(newStory(time.Now(), nil), fmt.Sprint("page", i), "", "!", nil)...)
+	}
 	for i, change := range usualCosts {
 		for _, h := range hashes {
 			if h.login == change.login {
@@ -130,7 +135,18 @@ func (c *Config) runCommands(ctx context.Context, v Version, database string, ke
 		if err != nil {
 			code, text = -1, err.Error()
 		}
-		all[command.name] = Answer{"code": fmt.Sprint(code), "text": encoded.ReplaceAllString(strings.NewReplacer(database, "", filepath.Dir(database), "").Replace(text), "$1~")}
+		for _, file := range []string{".all.ndjson", ".copy", ".bak"} {
+			if info, err := os.Stat(database + file); err == nil && info.Mode().Perm()&0o077 != 0 {
+				text += "Others may read " + file + "\n"
+			}
+		}
+		text = strings.NewReplacer(database, "", filepath.Dir(database), "").Replace(text)
+		all[command.name] = Answer{"code": fmt.Sprint(code), "text": encoded.ReplaceAllStringFunc(text, func(hash string) string {
+			if seen[hash] == 0 {
+				seen[hash] = len(seen) + 1
+			}
+			return fmt.Sprint(hash[:1], "~", seen[hash])
+		})}
 	}
 	return all
 }

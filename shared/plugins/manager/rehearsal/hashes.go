@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"maps"
+	"strings"
 	"time"
 )
 
@@ -18,6 +19,7 @@ var hashes = []struct{ login, password, hash, salt, form string }{
 	{"argon2_wiki", "password", ":argon2:$argon2i$v=19$m=1024,t=2,p=2$RHpGTXJPeFlSV2NDTEswNA$VeW7rumZY4pL8XO4KeQkKD43r5uX3eazVJRtrFN7lNc", "", ""},
 	{"bcrypt_2a", horse, "$2a$05$5EawS8ikkcjIeDvecuj.XOwm8Ojj2Z0lUH5.1duX8uY8rwtT0JvRq", "", ""},
 	{"bcrypt_2b", horse, "$2b$05$GcfJS9Yx8W.U9SML8fhA/eYoi8IGoDvaOiddQP.GoHAaalrbiS9Z.", "", ""},
+	{"bcrypt_long", strings.Repeat("correct horse ", 6), "$2a$04$M8Z5KQKrSGvi.qjLHVe7p.eCpZkeFHpR.lv.QhAnqX5jk/i.J25bC", "", ""}, // its first 72 bytes count
 	{"bcrypt_2y", cyrillic, "$2y$05$gq/dWEH08nXTQLGfUPXAduY4Kah4aHZvtewwlWN4kea.44cOoxnpW", "", ""},
 	{"bcrypt_django", horse, "bcrypt$$2b$05$Jb9ig43bUarNXRrh/5FQnu1mWESBHjWmMVIwckq5c/n3AAVA45Ms2", "", ""},
 	{"bcrypt_sha256", cyrillic, "bcrypt_sha256$$2b$05$Vfix7CuBfcUx9o4To.M1k.GGsjSai4HqZotHp.CDhMkDscdlFOiPO", "", ""},
@@ -96,6 +98,7 @@ func importedUsers(s *story) []byte {
 	argon2id := hashes[0].hash
 	add(posted, "password", argon2id, map[string]any{"email": posted})
 	s.users[posted].email = posted
+	add("odd", "password", argon2id, map[string]any{"name": "A\u200bB", "a_text": "x\u2066y"}) // as no user may write any more
 	add("passwordless", "password", "!", nil)
 	add("unverified", "password", argon2id, map[string]any{"email_verified": false})
 	add("disabled", "password", argon2id, map[string]any{"disabled": true})

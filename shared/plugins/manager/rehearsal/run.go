@@ -11,6 +11,7 @@
 package rehearsal
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -39,10 +40,11 @@ type Config struct {
 	Old *Version // nil: there is none, and the new version is compared with itself
 	New Version
 
-	Dir        string // an empty private folder, which the caller removes
-	Sockets    string // a private folder with a short path
-	Settings   []byte // of the site
-	AccountURL string // of the site
+	Dir        string   // an empty private folder, which the caller removes
+	Sockets    string   // a private folder with a short path
+	Settings   []byte   // of the site
+	AccountURL string   // of the site
+	Locales    []string // of the site; none: three languages
 	Env        []string
 	Changes    []string // the declared changes of the versions between, see catalogue.Manifest
 }
@@ -63,6 +65,9 @@ func Run(ctx context.Context, c Config) (Result, error) {
 	if old == nil {
 		old = &c.New
 	}
+	if len(c.Locales) == 0 {
+		c.Locales = []string{"en", "ru", "de"}
+	}
 	ctx, stop := context.WithCancel(ctx)
 	var playing sync.WaitGroup
 	defer playing.Wait()
@@ -70,14 +75,7 @@ func Run(ctx context.Context, c Config) (Result, error) {
 	var loaded, served *player // beside act 1, when the machine has little to do
 	playing.Go(func() {
 		loaded = c.play(ctx, c.New, filepath.Join(c.Dir, "load.db"), newStory(time.Now(), c.Settings), []scene{{"load", load}}, false)
-		database := filepath.Join(c.Dir, "serve.db")
-		served = c.play(ctx, c.New, database, newStory(time.Now(), c.Settings), []scene{{"serve", serve}}, true)
-		next := served.story.clone()
-		next.now = time.Now().UTC().Add(time.Second)
-		if left := c.play(ctx, c.New, database, next, nil, false); len(served.failures) == 0 && left.rows["personal_jobs"] > maxJobsLeft {
-			served.note("work", "", fmt.Sprintf("%d jobs are left of those that it has done", left.rows["personal_jobs"]))
-		}
-		c.compareCosts(ctx, served, database)
+		served = c.serving(ctx, filepath.Join(c.Dir, "serve.db"))
 	})
 	begin := newStory(time.Now(), c.Settings)
 	base := filepath.Join(c.Dir, "act1.db")
@@ -99,6 +97,7 @@ func Run(ctx context.Context, c Config) (Result, error) {
 	var acts [2][2]*player
 	var copies [2]error
 	var printed [2]ran
+	var kept [2]bool
 	for i, version := range []Version{*old, c.New} {
 		playing.Go(func() {
 			database := filepath.Join(c.Dir, names[i]+".db")
@@ -108,6 +107,8 @@ func Run(ctx context.Context, c Config) (Result, error) {
 			second := c.play(ctx, version, database, begin.clone(), actTwo, false)
 			acts[i][0] = second
 			defer func() { printed[i] = c.runCommands(ctx, version, database, begin.keys, commands...) }()
+			file, _ := os.ReadFile(database)
+			kept[i] = bytes.Contains(file, []byte(erasedEmail))
 			if len(second.failures) > 0 {
 				return
 			}
@@ -129,6 +130,19 @@ func Run(ctx context.Context, c Config) (Result, error) {
 	}
 	if is, was := acts[1][0].output.refusals(), acts[0][0].output.refusals(); is < was*9/10 { // the end of a log may be lost
 		compared.add("metrics", "work", "log", true, fmt.Sprintf("%d lines of refusals with an address instead of %d", is, was))
+	}
+	texts, lines := acts[1][0].output.warned()
+	known, former := acts[0][0].output.warned()
+	for _, text := range slices.Sorted(maps.Keys(texts)) {
+		if !known[text] {
+			compared.add("metrics", "work", "log", true, "a new warning: "+text)
+		}
+	}
+	if lines > former*3/2+50 {
+		compared.add("metrics", "work", "log", true, fmt.Sprintf("%d lines instead of %d", lines, former))
+	}
+	if kept[1] && !kept[0] {
+		compared.add("deletion", string(personal.OpDeleteUser), "erased", false, "the database file still has what was erased")
 	}
 	if before := acts[0][0]; len(before.failures) > 0 && c.Old != nil {
 		return Result{}, fmt.Errorf("the version that serves, %s, cannot play the script: %s", old.Manifest.Version, before.failures[0].reason)

@@ -17,7 +17,7 @@ var actTwo = slices.Concat(
 	[]scene{
 		{"take_over", takeOver(1)}, {bystanders, askBystanders},
 		{"sessions", chain}, {"sign_in", signingIn}, {"register", registering}, {"fields", fields}, {"sessions", devices},
-		{"states", states}, {"limits", limits}, {"windows", windows}, {bystanders, askBystanders},
+		{"states", states}, {"limits", limits}, {"limits", setBack}, {"windows", windows}, {bystanders, askBystanders},
 	},
 	actAccount, []scene{{bystanders, askBystanders}}, actAdministration,
 	[]scene{{"metrics", counters}, {"vanished_fields", vanish}, {"sign_in", signInAll(usersOfSessions...)}, {"hand_over", handOver(2)}, {bystanders, askBystandersAll}},

@@ -212,6 +212,9 @@ func fillFields(p *player) {
 	p.stage.show(p.schema)
 }
 
+// erasedEmail is that of una, whom the scene jobs erases.
+const erasedEmail = "una@script.invalid"
+
 // jobs has the host refuse mails and events, which are repeated.
 func jobs(p *player) {
 	pia := p.users["pia"]
@@ -257,6 +260,8 @@ func (p *player) health() {
 // counted are metrics whose values depend on the script alone.
 var counted = regexp.MustCompile(`(?m)^personal_plugin_((?:operation_duration_seconds_count|outbox_job_duration_seconds_count|rejected_attempts_total|suppressed_mails_total)\{.*\}) (\S+)$`)
 
+var exported = regexp.MustCompile(`(?m)^# TYPE (\w+) (\w+)$`)
+
 // counters asks what the process has counted.
 func counters(p *player) {
 	text, err := p.process.Metrics(p.ctx)
@@ -265,6 +270,9 @@ func counters(p *player) {
 		if value := string(m[2]); value != "0" {
 			answer[string(m[1])] = value
 		}
+	}
+	for _, m := range exported.FindAllSubmatch(text, -1) {
+		answer["type."+string(m[1])] = string(m[2])
 	}
 	answer["host.UserFields"] = fmt.Sprint(p.stage.questions())
 	p.lines = append(p.lines, line{check: p.check, operation: "Metrics", answer: answer})

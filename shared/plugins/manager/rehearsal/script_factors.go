@@ -44,7 +44,8 @@ func twoFactor(p *player) {
 	at := func(periods float64) string {
 		return softkey.Code(fay.secret, p.now.Add(time.Duration(periods*float64(softkey.CodePeriod))))
 	}
-	for _, code := range []string{"", "12345x", at(-2), at(2), at(-1)[:3] + " " + at(-1)[3:], at(-1), at(0), at(1), at(0), at(1)} {
+	wide := func(code string) string { return strings.Map(func(c rune) rune { return c - '0' + '０' }, code) }
+	for _, code := range []string{"", "12345x", at(-2), at(2), at(-1)[:3] + " " + at(-1)[3:], at(-1), wide(at(0)), at(0), at(1), at(0), at(1)} {
 		signIn(code)
 	}
 	p.pass(10 * time.Minute)
@@ -119,7 +120,7 @@ func (p *player) codesBlocked(u *user) {
 }
 
 func passkeys(p *player) {
-	pia, phil := p.users["pia"], p.users["phil"]
+	pia, phil, dana := p.users["pia"], p.users["phil"], p.users["dana"]
 	p.enter(pia, phil)
 	other := *pia
 	p.enter(&other)
@@ -154,6 +155,14 @@ func passkeys(p *player) {
 		}
 	})
 	p.signIn(phil) // this session may have written too often
+	for _, algorithm := range []int{softkey.EdDSA, softkey.RS256} {
+		p.enter(dana)
+		p.prove(dana)
+		device := dana.device()
+		device.keys.Algorithm = algorithm
+		p.addPasskey(device)
+		p.send(device, device.signed(p.beginPasskey(device, personal.PasskeySignIn)))
+	}
 
 	// Sign-ins: forged in each part, from elsewhere, of others, repeated.
 	begin := func(u *user) personal.PasskeyCeremony { return p.beginPasskey(u, personal.PasskeySignIn) }

@@ -122,6 +122,34 @@ func limits(p *player) {
 	p.repeat(personal.OpChangeEmail, same(&w, personal.ChangeEmailRequest{Credentials: w.in, Email: "w@script.invalid", Password: "wrong"}))
 }
 
+// setBack uses what is left by a clock that was ahead for a while: limits, sessions and jobs of a time to come.
+func setBack(p *player) {
+	const ahead = 3 * time.Hour
+	u := *p.users["witness"]
+	u.away = 9500
+	wrong := func(int) (*user, any) { return &u, personal.AuthorizeRequest{Login: u.login, Password: "wrong"} }
+	p.wait(ahead)
+	p.repeat(personal.OpAuthorize, wrong)
+	p.repeat(personal.OpConfirmEmail, func(int) (*user, any) { return &u, personal.ConfirmEmailRequest{Token: "none"} })
+	u.away++
+	p.signIn(&u)
+	former := u.in
+	p.refresh(&u)
+	p.stage.refuse(errRefused)
+	p.do(&u, personal.OpRecover, personal.RecoverRequest{Login: u.login})
+	p.do(&u, personal.OpUpdateProfile, personal.UpdateProfileRequest{Credentials: u.in, Fields: map[string]personal.Input{"city": personal.Text("Perm")}})
+	p.wait(-ahead)
+	p.stage.refuse(nil)
+	p.pass(16 * time.Minute)
+	p.do(&u, personal.OpProfile, former)
+	p.refresh(&u)
+	p.do(&u, personal.OpSessions, u.in)
+	u.away--
+	p.signIn(&u)
+	p.do(&u, personal.OpConfirmEmail, personal.ConfirmEmailRequest{Token: "none"})
+	p.pass(ahead)
+}
+
 // repeat repeats a call until a limit refuses it, and reports whether one did. What the calls have done,
 // and how many passed, is one line.
 func (p *player) repeat(operation personal.OperationName, call func(i int) (*user, any)) (limited bool) {

@@ -22,7 +22,7 @@ var valid = map[string]personal.Input{
 
 // others are other forms of valid values.
 var others = []map[string]personal.Input{
-	{"a_boolean": personal.Text("on"), "a_file": personal.Text("https://x.invalid/a.png"), "a_tags": {Kind: personal.InputRepeated, List: []string{"b", "a"}}, "a_integer": number("0"), "share": number("1")},
+	{"a_boolean": personal.Text("on"), "a_file": personal.Text("https://x.invalid/a.png"), "a_tags": {Kind: personal.InputRepeated, List: []string{"b", "a"}}, "a_integer": number("0"), "share": number("1"), "a_long_text": personal.Text(strings.Repeat("ф", 20_000))},
 	{"a_boolean": {Kind: personal.InputBoolean, Text: "false"}, "a_file": personal.Text("http://x.invalid/"), "a_link_set": {Kind: personal.InputRepeated, List: []string{"1"}}, "share": number("0")},
 }
 
@@ -41,6 +41,8 @@ var invalid = []map[string]personal.Input{
 	},
 	{"name": personal.Text("a\u202eb"), "motto": personal.Text("a\u2066b")}, {"rating": number("1")}, {"phone": {Kind: personal.InputRepeated, List: []string{"1", "2"}}, "share": number("1.5")}, {"level": number("9")}, {"unknown": personal.Text("x")}, {"phone": personal.Text("call +7 900 123"), "motto": personal.Text("a x"), "a_file": personal.Text("//evil.invalid/a.png")},
 	{strings.Repeat("u", 65): personal.Text("x")},
+	{"a_integer": number("1e99999999"), "a_number": number("1e400"), "a_long_text": personal.Text(strings.Repeat("ф", 20_001)), "a_file": personal.Text("%2e%2e/a"), "a_tags": list(strings.Split(strings.Repeat("x,", 1001), ",")...)},
+	{"a_file": personal.Text("a/" + strings.Repeat("b", 2048)), "a_integer": number("-1e17")}, {"a_file": personal.Text("https://user:pw@x.invalid/a")}, {"a_file": personal.Text(`/\\evil.invalid`)},
 }
 
 func number(text string) personal.Input {
@@ -140,7 +142,7 @@ func registering(p *player) {
 	} {
 		try(func(r *personal.RegisterRequest) { r.Login = login })
 	}
-	for _, login := range append(p.listed("reserved"), "Admin ", "root", "abuse", "info", "mail", "official", "postmaster", "security", "staff", "support", "webmaster", "www") {
+	for _, login := range append(p.listed("reserved"), "Admin ", "abuse", "administrator", "contact", "help", "hostmaster", "info", "mail", "moderator", "noc", "official", "postmaster", "root", "security", "staff", "support", "webmaster", "www") {
 		try(func(r *personal.RegisterRequest) { r.Login, r.Email = strings.ToUpper(login), "fields@script.invalid" })
 	}
 	for _, email := range []string{"", "none", "a@b", "a b@script.invalid", " FIELDS@script.INVALID ", "fields＠script.invalid"} {
@@ -148,7 +150,7 @@ func registering(p *player) {
 	}
 	words := p.listed("words")
 	for _, word := range words { // each is long enough, and has little besides the word
-		words = append(words, strings.Repeat(word, 1+features.PasswordMinLength/len(word))+"84027")
+		words = append(words, strings.Repeat(strings.ToUpper(word), 1+features.PasswordMinLength/len(word))+"84027")
 	}
 	for _, password := range append(words, "", "passwor", strings.Repeat("x", features.PasswordMinLength-1), strings.Repeat("x", features.PasswordMaxBytes+1),
 		"password1", "PassWord1", "1234567890QWERTY", "registered@script.invalid", "a\x00bcdefghijklm") {
@@ -271,6 +273,15 @@ func chain(p *player) {
 	for _, c := range []personal.Credentials{at(thief.former, 1), thief.in} {
 		p.do(thief, personal.OpRefresh, c)
 	}
+	p.signIn(thief)
+	stolen = thief.in
+	p.quietly(func() {
+		for range 70 {
+			p.refresh(thief)
+			p.wait(p.durations["throttle.session_writes.every"])
+		}
+	})
+	profiles(stolen, thief.in) // long ago
 	p.do(nil, personal.OpUserSessions, u.id)
 	p.signIn(u)
 	p.refresh(u)
@@ -314,6 +325,11 @@ func fields(p *player) {
 	}
 	for _, name := range names {
 		update(map[string]personal.Input{"name": personal.Text(name), "city": personal.Text(name)})
+	}
+	odd := p.users["odd"]
+	p.enter(odd)
+	for _, name := range []string{"A\u200bB", "C\u2060D"} {
+		p.send(odd, personal.UpdateProfileRequest{Credentials: odd.in, Fields: map[string]personal.Input{"name": personal.Text(name), "a_text": personal.Text("x\u2066y")}})
 	}
 	p.do(nil, personal.OpUpdateUser, personal.UpdateUserRequest{UserID: u.id, Fields: valid})
 	p.do(nil, personal.OpUser, u.id)

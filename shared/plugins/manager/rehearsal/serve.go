@@ -1,9 +1,13 @@
 package rehearsal
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -13,11 +17,48 @@ import (
 // maxJobsLeft is how many jobs a process may have done that it has not stored as done when it stops.
 const maxJobsLeft = 5
 
+// serving plays a process that serves, and another one beside it on the same database, as in a swap.
+func (c *Config) serving(ctx context.Context, database string) *player {
+	beside := func(p *player) {
+		other := c.play(ctx, c.New, database, p.story.clone(), nil, true)
+		p.failures = append(p.failures, other.failures...)
+	}
+	soon := *c
+	soon.Settings = erasingSoon(c.Settings)
+	p := soon.play(ctx, c.New, database, newStory(time.Now(), soon.Settings), []scene{{"serve", serve}, {"serve", beside}, {"serve", rest}, {"serve", quiesce}}, true)
+	next := p.story.clone()
+	next.now = time.Now().UTC().Add(time.Second)
+	leasesEnd := []scene{{"work", func(p *player) { p.pass(2 * time.Minute) }}}
+	left := c.play(ctx, c.New, database, next, leasesEnd, false)
+	if len(p.failures) == 0 && len(left.lines) > 0 && left.lines[0].rows["personal_jobs"] > maxJobsLeft {
+		p.note("work", "", fmt.Sprintf("%d jobs are left of those that it has done", left.lines[0].rows["personal_jobs"]))
+	}
+	for _, m := range left.mails[len(p.mails):] {
+		if len(p.failures) == 0 && slices.ContainsFunc(p.mails, func(sent personal.Mail) bool { return sent.ID == m.ID }) {
+			p.note("work", "mail", "a mail is sent again after a stop")
+		}
+	}
+	c.compareCosts(ctx, p, database)
+	return p
+}
+
+// erasingSoon returns settings by which an account is erased a second after its user has deleted it.
+func erasingSoon(settings []byte) []byte {
+	grace := regexp.MustCompile(`(?m)(^\[deletion\]$[^\[]*^\s*grace\s*=\s*)"[^"]*"`)
+	switch {
+	case grace.Match(settings):
+		return grace.ReplaceAll(settings, []byte(`${1}"1s"`))
+	case bytes.Contains(settings, []byte("deletion")):
+		return settings // in another form
+	}
+	return append(slices.Clip(settings), "\n[deletion]\ngrace = \"1s\"\n"...)
+}
+
 // serve sees that a process that serves works by itself, and hashes passwords at the costs of the site:
 // scratch processes work in turns, and hash at once.
 func serve(p *player) {
 	u := p.add("served")
-	var mailed, erased bool // a mail of any kind
+	var erased bool
 	var id int64
 	await := func(operation personal.OperationName, field string, request any, done func() bool) (accepted bool) {
 		err := p.patiently(operation, func() error { _, err := p.invoke(u, operation, request); return err })
@@ -31,7 +72,7 @@ func serve(p *player) {
 			select {
 			case <-p.stage.came:
 				mails, events, accounts := p.stage.take()
-				mailed, erased = mailed || len(mails) > 0, erased || len(accounts) > 0
+				p.mails, erased = append(p.mails, mails...), erased || len(accounts) > 0
 				for _, e := range events {
 					id = max(id, e.UserID)
 				}
@@ -46,7 +87,12 @@ func serve(p *player) {
 		return true
 	}
 	if await(personal.OpRegister, "event", u.registration(), func() bool { return id != 0 }) {
-		await(personal.OpRecover, "mail", personal.RecoverRequest{Login: u.login}, func() bool { return mailed })
+		before := len(p.mails)
+		p.stage.refuse(errRefused)
+		accepting := time.AfterFunc(1500*time.Millisecond, func() { p.stage.refuse(nil) })
+		defer accepting.Stop()
+		await(personal.OpRecover, "mail", personal.RecoverRequest{Login: u.login}, func() bool { return len(p.mails) > before })
+		hangUp(p, u)
 		_ = p.patiently(personal.OpAuthorize, func() error { return signInTogether(p, u) })
 		bare := hideLogins(p, u)
 		for range 45 { // more than run at once
@@ -56,24 +102,93 @@ func serve(p *player) {
 				return err
 			})
 		}
+		const second = "Neues-Wort-5515"
+		token := p.token(u.email) // of a verification or of a recovery
+		_, _ = p.invoke(u, personal.OpConfirmEmail, personal.ConfirmEmailRequest{Token: token, Login: u.login})
+		_, _ = p.invoke(u, personal.OpRecoverConfirm, recovered(token, second))
+		for _, password := range []string{u.password, second} {
+			response, _ := p.invoke(u, personal.OpAuthorize, personal.AuthorizeRequest{Login: u.login, Password: password})
+			if in, ok := response.(personal.SignedIn); ok {
+				await(personal.OpDelete, "erased", personal.DeleteRequest{Credentials: in.Credentials, Password: password}, func() bool { return erased })
+				break
+			}
+		}
 		registered := id
 		u = p.add("again")
 		await(personal.OpRegister, "event", u.registration(), func() bool { return id > max(registered, bare) })
-		id, u = registered, nil // an administrator
+		u, erased = nil, false // an administrator
 		await(personal.OpDeleteUser, "erased", id, func() bool { return erased })
 	}
-	quiesce(p)
 	if warnings, err := p.warnings(); err != nil || len(warnings) > 0 {
 		p.note("Health", "", fmt.Sprint("it warns: ", warnings, err))
 	}
 }
 
-// quiesce ends the work of the process while it sends a mail.
+// hangUp ends calls that wait for a hash, which must not keep others waiting.
+func hangUp(p *player, u *user) {
+	var calling sync.WaitGroup
+	for range 6 {
+		calling.Go(func() {
+			ctx, cancel := context.WithTimeout(p.by(u, personal.OpAuthorize), 5*time.Millisecond)
+			defer cancel()
+			_, _ = p.client.Authorize(ctx, personal.AuthorizeRequest{Login: u.login, Password: "wrong-password"})
+		})
+	}
+	calling.Wait()
+}
+
+var asked = regexp.MustCompile(`(?m)^personal_plugin_store_duration_seconds_count\{operation="(\w+)"\} (\d+)$`)
+
+// rest sees that a process that has nothing to do asks its database a few times at most, and writes nothing. It has several
+// tries: now and then there is periodic work.
+func rest(p *player) {
+	const tries, window, most = 3, 2 * time.Second, 8
+	counts := func() (queries, writes int) {
+		text, _ := p.process.Metrics(p.ctx)
+		for _, m := range asked.FindAllSubmatch(text, -1) {
+			n, _ := strconv.Atoi(string(m[2]))
+			if string(m[1]) == "query" {
+				queries += n
+			} else {
+				writes += n
+			}
+		}
+		return queries, writes
+	}
+	for range tries {
+		queries, writes := counts()
+		time.Sleep(window)
+		q, w := counts()
+		if q-queries <= most && w == writes {
+			return
+		}
+	}
+	p.note("work", "statements", "a process that has nothing to do writes, or asks its database all the time")
+}
+
+// quiesce ends the work of the process while it sends a mail, and begins it again, as after a rollback.
 func quiesce(p *player) {
-	p.stage.take()
 	p.stage.delay(time.Second)
+	p.stop("last")
+	p.stage.delay(0)
+	ctx, cancel := context.WithTimeout(p.ctx, startTimeout)
+	defer cancel()
+	if err := p.process.Activate(ctx); err != nil {
+		p.note("Activate", "", "after Quiesce: "+err.Error())
+		return
+	}
+	p.stop("again_last")
+}
+
+// stop ends the work of the process after it has begun to send a mail to a new user.
+func (p *player) stop(login string) {
+	p.stage.take()
+	select {
+	case <-p.stage.sending: // an earlier one
+	default:
+	}
 	err := p.patiently(personal.OpCreateUser, func() error {
-		_, err := p.invoke(nil, personal.OpCreateUser, personal.CreateUserRequest{Login: "last", Email: "last@script.invalid", Invite: true})
+		_, err := p.invoke(nil, personal.OpCreateUser, personal.CreateUserRequest{Login: login, Email: login + "@script.invalid", Invite: true})
 		return err
 	})
 	invited := err == nil // else by the site's settings
@@ -93,7 +208,9 @@ func quiesce(p *player) {
 	if err := p.process.Quiesce(ctx); err != nil {
 		p.note("Quiesce", "", err.Error())
 	}
-	if mails, _, _ := p.stage.take(); invited && len(mails) == 0 {
+	mails, _, _ := p.stage.take()
+	p.mails = append(p.mails, mails...)
+	if invited && len(mails) == 0 {
 		p.note("Quiesce", "mail", "a mail that was being sent was cut off")
 	}
 }

@@ -82,11 +82,11 @@ func (s *stage) SendMail(ctx context.Context, m personal.Mail) error {
 	s.mu.Lock()
 	slow := s.slow
 	s.mu.Unlock()
+	select {
+	case s.sending <- struct{}{}:
+	default:
+	}
 	if slow > 0 {
-		select {
-		case s.sending <- struct{}{}:
-		default:
-		}
 		select {
 		case <-time.After(slow):
 		case <-ctx.Done():

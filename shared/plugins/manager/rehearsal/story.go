@@ -47,7 +47,7 @@ type user struct {
 
 // newStory begins a story at a site with these settings.
 func newStory(now time.Time, settings []byte) *story {
-	s := &story{settings: settings, origin: "https://script.invalid", now: now.UTC().Truncate(time.Second), keys: [][]byte{randomKey()}, schema: schema, users: map[string]*user{},
+	s := &story{settings: settings, origin: "https://script.invalid", now: now.UTC().Truncate(time.Second).Add(123456 * time.Microsecond), keys: [][]byte{randomKey()}, schema: schema, users: map[string]*user{},
 		lacks: map[personal.OperationName]bool{}, secrets: []string{valid["phone"].Text},
 	}
 	if origins := s.listed("origins"); len(origins) > 0 { // else the version refuses all passkeys of the script

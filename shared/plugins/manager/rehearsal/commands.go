@@ -148,6 +148,7 @@ func (c *Config) runCommands(ctx context.Context, v Version, database string, ke
 			return fmt.Sprint(hash[:1], "~", seen[hash])
 		})}
 	}
+	all[exporting.name]["hashes"] = fmt.Sprint(len(seen))
 	return all
 }
 
@@ -178,6 +179,9 @@ func (c *Config) compareCosts(ctx context.Context, p *player, database string) {
 // commands compares what the commands of two versions have printed. The mails are compared one by one.
 func (c *comparison) commands(old, new ran) {
 	const check = "commands"
+	if was, is := old[exporting.name]["hashes"], new[exporting.name]["hashes"]; was != is { // also where another text is declared
+		c.add(check, "command", "hashes", false, is+" hashes, salts and secrets instead of "+was)
+	}
 	for _, command := range commands {
 		c.counts[check]++
 		before, after := old[command.name], new[command.name]

@@ -81,7 +81,7 @@ func (p *player) costsMore(old *player) {
 	if old.held.Goroutines > 0 {
 		p.leaks("work", old.held, p.held)
 	}
-	if is, was := p.used["cpu_seconds_total"], old.used["cpu_seconds_total"]; is > 2*was+1 { // however busy the machine is
+	if is, was := p.used["cpu_seconds_total"], old.used["cpu_seconds_total"]; is > 1.5*was+0.5 { // however busy the machine is
 		p.note("work", "duration", fmt.Sprintf("the act took %.1f s of a processor instead of %.1f s", is, was))
 	}
 	if is, was := p.used["resident_memory_bytes"], old.used["resident_memory_bytes"]; is > was+maxResident {

@@ -54,6 +54,7 @@ type player struct {
 	stage   *stage
 	output  *output
 
+	began     time.Time
 	serves    bool   // it is no scratch process: it works by itself, by the real clock
 	check     string // the scene
 	quiet     bool   // see quietly
@@ -72,7 +73,7 @@ type ended struct{}
 // play starts a version on a database file, plays scenes to it, and stops it. The result has all that
 // was played until the process failed. With serves, it is no scratch process.
 func (c *Config) play(ctx context.Context, v Version, database string, s *story, scenes []scene, serves bool) *player {
-	p := &player{story: s, stage: &stage{schema: s.schema, came: make(chan struct{}, 1), sending: make(chan struct{}, 1)}, output: &output{}, serves: serves, slow: map[personal.OperationName]int{}}
+	p := &player{story: s, stage: &stage{schema: s.schema, came: make(chan struct{}, 1), sending: make(chan struct{}, 1)}, output: &output{}, began: time.Now(), serves: serves, slow: map[personal.OperationName]int{}}
 	p.secrets = append(p.secrets, "sqlite://"+database) // a site's has a password
 	for _, key := range s.keys {
 		p.secrets = append(p.secrets, base64.StdEncoding.EncodeToString(key), hex.EncodeToString(key), strings.Trim(fmt.Sprint(key), "[]"))
@@ -154,7 +155,7 @@ func (p *player) start(c *Config, v Version, database string) {
 	})
 	step("configure", func(ctx context.Context) error {
 		configuration := rpc.Configuration{DatabaseURL: "sqlite://" + database, Settings: c.Settings, SecretKeys: p.keys, AccountURL: c.AccountURL}
-		if len(p.lacks) == 0 { // 0.2.0 has one language of mails besides English
+		if !p.lacks[personal.OpRegisterIdentity] { // 0.2.0 has mails in English and Russian alone
 			configuration.Locales = c.Locales
 		}
 		if !p.serves {

@@ -165,7 +165,7 @@ func recovery(p *player) {
 	})
 	p.signIn(rita)
 	de := *p.users[hashed()[20]]
-	de.language = "de" // which the site does not have
+	de.language = "de"
 	p.send(&de, recover{Login: de.login})
 	p.do(rita, personal.OpPasskeys, rita.in)
 	p.send(rita, personal.SignInRequest{Identity: rita.identity, Method: "oidc", SecondFactorDone: true})

@@ -185,7 +185,7 @@ func quiesce(p *player) {
 	p.stop("again_last")
 }
 
-// stop ends the work of the process after it has begun to send a mail to a new user.
+// stop ends the work of the process after it has started to send a mail to a new user.
 func (p *player) stop(login string) {
 	p.stage.take()
 	select {

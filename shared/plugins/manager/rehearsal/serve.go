@@ -42,14 +42,14 @@ func (c *Config) serving(ctx context.Context, database string) *player {
 	return p
 }
 
-// erasingSoon returns settings by which an account is erased a second after its user has deleted it.
+// deletionGrace is how long after its deletion an account is erased, in its usual form.
+var deletionGrace = regexp.MustCompile(`(?m)(^\[deletion\]$[^\[]*^\s*grace\s*=\s*)"([^"]*)"`)
+
+// erasingSoon returns settings by which an account is erased a second after its user has deleted it; the same settings if
+// they have the time in another form.
 func erasingSoon(settings []byte) []byte {
-	grace := regexp.MustCompile(`(?m)(^\[deletion\]$[^\[]*^\s*grace\s*=\s*)"[^"]*"`)
-	switch {
-	case grace.Match(settings):
-		return grace.ReplaceAll(settings, []byte(`${1}"1s"`))
-	case bytes.Contains(settings, []byte("deletion")):
-		return settings // in another form
+	if bytes.Contains(settings, []byte("deletion")) {
+		return deletionGrace.ReplaceAll(settings, []byte(`${1}"1s"`))
 	}
 	return append(slices.Clip(settings), "\n[deletion]\ngrace = \"1s\"\n"...)
 }
@@ -91,7 +91,9 @@ func serve(p *player) {
 	}
 	if await(personal.OpRegister, "event", u.registration(), func() bool { return id != 0 }) {
 		await(personal.OpRecover, "mail", personal.RecoverRequest{Login: u.login}, func() bool { return len(p.mails) > 0 })
-		hangUp(p, u)
+		stranger := *u
+		stranger.away = 9600
+		hangUp(p, &stranger)
 		_ = p.patiently(personal.OpAuthorize, func() error { return signInTogether(p, u) })
 		bare := hideLogins(p, u)
 		for range 45 { // more than run at once
@@ -101,13 +103,15 @@ func serve(p *player) {
 				return err
 			})
 		}
+		grace := deletionGrace.FindSubmatch(p.settings)
+		soon := grace != nil && string(grace[2]) == "1s"
 		const second = "Neues-Wort-5515"
 		token := p.token(u.email) // of a verification or of a recovery
 		_, _ = p.invoke(u, personal.OpConfirmEmail, personal.ConfirmEmailRequest{Token: token, Login: u.login})
 		_, _ = p.invoke(u, personal.OpRecoverConfirm, recovered(token, second))
 		for _, password := range []string{u.password, second} {
 			response, _ := p.invoke(u, personal.OpAuthorize, personal.AuthorizeRequest{Login: u.login, Password: password})
-			if in, ok := response.(personal.SignedIn); ok {
+			if in, ok := response.(personal.SignedIn); ok && soon {
 				await(personal.OpDelete, "erased", personal.DeleteRequest{Credentials: in.Credentials, Password: password}, func() bool { return erased })
 				break
 			}
@@ -136,7 +140,7 @@ func hangUp(p *player, u *user) {
 		calling.Go(func() {
 			ctx, cancel := context.WithTimeout(p.by(u, personal.OpAuthorize), 5*time.Millisecond)
 			defer cancel()
-			_, _ = p.client.Authorize(ctx, personal.AuthorizeRequest{Login: u.login, Password: "wrong-password"})
+			_, _ = p.client.Authorize(ctx, personal.AuthorizeRequest{Login: "nobody", Password: "wrong-password"})
 		})
 	}
 	calling.Wait()

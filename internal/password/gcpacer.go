@@ -19,20 +19,24 @@ const (
 // gcPacer makes the process collect garbage less often while it hashes passwords.
 // Each hashing allocates its own memory, and there is little else on the heap: with
 // Go's default of 100 %, there is a collection for every other hashing on two
-// processors. Once no password has been hashed for coolAfter, the pacer returns
-// all free memory to the system. The percentage is a setting of the whole process.
+// processors. While they run they get huge pages. Once no password has been hashed for coolAfter,
+// the pacer returns all free memory to the system. The percentage is a setting of the whole process.
 type gcPacer struct {
-	raise int // times the normal percentage
+	raise  int // times the normal percentage
+	memory int // bytes of the hashings that run, of ended ones, and of space between them
 
 	mu      sync.Mutex
 	last    time.Time // the latest hashing
 	normal  int       // the percentage before it was raised
 	cooling *time.Timer
+	pages   hugePages
 }
 
 // newGCPacer returns a pacer for parallel hashes with these parameters.
 func newGCPacer(p Params, parallel int) *gcPacer {
-	return &gcPacer{raise: min(max(1, maxGarbage/(int(p.MemoryKiB)*1024*parallel)), maxRaise)}
+	running := int(p.MemoryKiB) * 1024 * parallel
+	raise := min(max(1, maxGarbage/running), maxRaise)
+	return &gcPacer{raise: raise, memory: running * (2 + raise)}
 }
 
 // hashing must be called before each hashing. It is safe to call on a nil receiver,
@@ -45,6 +49,7 @@ func (c *gcPacer) hashing() {
 	defer c.mu.Unlock()
 	c.last = time.Now()
 	if c.cooling == nil {
+		c.pages.want(c.memory)
 		c.normal = debug.SetGCPercent(-1)
 		debug.SetGCPercent(c.normal * c.raise) // collections that are off (-1) remain off
 		c.cooling = time.AfterFunc(coolAfter, c.cool)
@@ -61,6 +66,7 @@ func (c *gcPacer) cool() {
 		return
 	}
 	c.cooling = nil
+	c.pages.leave()
 	debug.SetGCPercent(c.normal)
 	c.mu.Unlock()
 	debug.FreeOSMemory()

@@ -353,7 +353,7 @@ func (p *player) by(u *user, operation personal.OperationName) context.Context {
 		if u.language == "en" { // the site speaks another language with them than they prefer
 			call.Locale, call.Languages = "ru", "!!, kk;q=0.9, en-GB;q=0.8"
 		}
-		call.Address, call.Agent, call.Shared, call.Poll = u.address, "rehearsal", u.shared, u.poll
+		call.Address, call.Agent, call.Shared, call.Poll = u.address, "rehearsal"+strings.Repeat("ш", 246), u.shared, u.poll
 		if u.away > 0 {
 			call.Address = addressOf(u.away)
 		}

@@ -133,17 +133,26 @@ func serve(p *player) {
 	}
 }
 
-// hangUp ends calls that wait for a hash, which must not keep others waiting.
+// hangUp makes more calls than may wait for a hash, and ends them: neither must fail, or keep others waiting.
 func hangUp(p *player, u *user) {
 	var calling sync.WaitGroup
-	for range 6 {
+	failed := make([]error, 80)
+	for i := range failed {
+		stranger := *u
+		stranger.away += i
 		calling.Go(func() {
-			ctx, cancel := context.WithTimeout(p.by(u, personal.OpAuthorize), 5*time.Millisecond)
+			ctx, cancel := context.WithTimeout(p.by(&stranger, personal.OpAuthorize), 300*time.Millisecond+time.Duration(i)*time.Millisecond)
 			defer cancel()
-			_, _ = p.client.Authorize(ctx, personal.AuthorizeRequest{Login: "nobody", Password: "wrong-password"})
+			_, err := p.client.Authorize(ctx, personal.AuthorizeRequest{Login: fmt.Sprint("nobody", i), Password: "wrong-password"})
+			if ctx.Err() == nil && personal.CodeOf(err) == personal.CodeInternal {
+				failed[i] = err
+			}
 		})
 	}
 	calling.Wait()
+	if err := cmp.Or(failed...); err != nil {
+		p.note(personal.OpAuthorize, ErrorCode, "it fails while many sign in: "+err.Error())
+	}
 }
 
 var asked = regexp.MustCompile(`(?m)^personal_plugin_store_duration_seconds_count\{operation="(\w+)"\} (\d+)$`)

@@ -16,14 +16,17 @@ import (
 
 var passkeySettings = fmt.Sprintf("[passkeys]\nrp_id = %q\norigins = [%q]\n", personaltest.PasskeyDomain, personaltest.PasskeyOrigin)
 
-// newPasskeyNode returns a settled node that offers passkeys and second factors.
-func newPasskeyNode(t *testing.T, url string, keys [][]byte) *node {
+// newPasskeyNode returns a settled node with the user ada that offers passkeys and second factors. Commands use its database.
+func newPasskeyNode(t *testing.T, url string) *node {
 	t.Helper()
+	t.Setenv("PERSONAL_DATABASE", url)
+	_, keys := newKeyFile(t)
 	n := newNode(t, rpc.Configuration{
 		DatabaseURL: url, SecretKeys: keys,
 		Settings: []byte("[two_factor]\nenabled = true\n[password]\nmemory_kib = 1024\ntime = 1\n[throttle]\nenabled = false\n" + passkeySettings),
 	})
 	n.begin(t)
+	mustCommand(t, "import", write(t, "ada.csv", verifiedAda))
 	return n
 }
 
@@ -69,10 +72,7 @@ func (n *node) wantPasskey(t *testing.T, device *softkey.Authenticator, want per
 
 func TestExport_SaysHowManyHavePasskeys(t *testing.T) {
 	url := testdb.SQLite(t)
-	t.Setenv("PERSONAL_DATABASE", url)
-	_, keys := newKeyFile(t)
-	site := newPasskeyNode(t, url, keys)
-	mustCommand(t, "import", write(t, "ada.csv", verifiedAda))
+	site := newPasskeyNode(t, url)
 	site.addPasskey(t, "Phone")
 	if _, errs := mustCommand(t, "export", "-o", filepath.Join(t.TempDir(), "users.ndjson")); !strings.Contains(errs,
 		"1 of them have passkeys: these work where passkeys.rp_id is the same") {
@@ -112,10 +112,7 @@ func TestUserUnlinkIdentity_UnlinksThatOfItsUser(t *testing.T) {
 
 func TestUserRemoveOtherWaysIn_SaysHowManyItRemoves(t *testing.T) {
 	testdb.Databases(t, func(t *testing.T, url string) {
-		t.Setenv("PERSONAL_DATABASE", url)
-		_, keys := newKeyFile(t)
-		site := newPasskeyNode(t, url, keys)
-		mustCommand(t, "import", write(t, "ada.csv", verifiedAda))
+		site := newPasskeyNode(t, url)
 		phone := site.addPasskey(t, "Phone")
 		site.addPasskey(t, "Laptop")
 		site.wantPasskey(t, phone, "")
@@ -149,10 +146,7 @@ func TestUserRemoveOtherWaysIn_SaysHowManyItRemoves(t *testing.T) {
 
 func TestUserRemoveTwoFactor_RemovesOtherWaysUnlessToldToKeepThem(t *testing.T) {
 	testdb.Databases(t, func(t *testing.T, url string) {
-		t.Setenv("PERSONAL_DATABASE", url)
-		_, keys := newKeyFile(t)
-		site := newPasskeyNode(t, url, keys)
-		mustCommand(t, "import", write(t, "ada.csv", verifiedAda))
+		site := newPasskeyNode(t, url)
 		device := site.addPasskey(t, "Phone")
 		for _, test := range []struct {
 			flags []string
@@ -176,10 +170,7 @@ func TestUserRemoveTwoFactor_RemovesOtherWaysUnlessToldToKeepThem(t *testing.T) 
 // An account with passkeys alone keeps them, and the command says what to do first.
 func TestUser_CommandsKeepTheLastWayIn(t *testing.T) {
 	testdb.Databases(t, func(t *testing.T, url string) {
-		t.Setenv("PERSONAL_DATABASE", url)
-		_, keys := newKeyFile(t)
-		site := newPasskeyNode(t, url, keys)
-		mustCommand(t, "import", write(t, "ada.csv", verifiedAda))
+		site := newPasskeyNode(t, url)
 		device := site.addPasskey(t, "Phone")
 		site.enrol(t)
 		execute(t, url, "UPDATE personal_accounts SET password_hash = '!', email = '', email_key = NULL, email_verified = FALSE")
@@ -207,11 +198,8 @@ func TestUser_CommandsKeepTheLastWayIn(t *testing.T) {
 
 func TestPreflight_WarnsOfPasskeysOfAnotherDomain(t *testing.T) {
 	testdb.Databases(t, func(t *testing.T, url string) {
-		t.Setenv("PERSONAL_DATABASE", url)
+		newPasskeyNode(t, url).addPasskey(t, "Phone")
 		_, keys := newKeyFile(t)
-		site := newPasskeyNode(t, url, keys)
-		mustCommand(t, "import", write(t, "ada.csv", verifiedAda))
-		site.addPasskey(t, "Phone")
 		for settings, want := range map[string]string{
 			passkeySettings: "",
 			"":              `passkeys.rp_id = "", but there are passkeys of "site.example": these sign no one in`,

@@ -31,33 +31,15 @@ var disappearances = map[string]struct {
 		func(f *fixture, t *testing.T) int64 { return f.leaveTraces(t).UserID },
 		(*fixture).delete, slices.Concat(allTraces, userTraces, []string{string(mailtext.NewAddress)}),
 	},
-	"after a deletion": {
-		func(f *fixture, t *testing.T) int64 {
-			c := f.leaveTraces(t)
-			if _, err := f.service.Delete(tracedCall(t), personal.DeleteRequest{Credentials: c, Password: goodPassword}); err != nil {
-				t.Fatal(err)
-			}
-			return c.UserID
-		},
-		func(f *fixture, t *testing.T, _ int64) {
-			f.clock.Advance(f.settings.DeletionGrace)
-			f.eraseAndPrune(t)
-		}, allTraces,
-	},
+	"after a deletion": {(*fixture).deleteWithTraces, (*fixture).eraseLater, allTraces},
 	"after a deletion whose mail was sent": {
 		func(f *fixture, t *testing.T) int64 {
-			c := f.leaveTraces(t)
-			if _, err := f.service.Delete(tracedCall(t), personal.DeleteRequest{Credentials: c, Password: goodPassword}); err != nil {
-				t.Fatal(err)
-			}
+			id := f.deleteWithTraces(t)
 			f.drain(t)
 			f.askForAccount(t)
-			return c.UserID
+			return id
 		},
-		func(f *fixture, t *testing.T, _ int64) {
-			f.clock.Advance(f.settings.DeletionGrace)
-			f.eraseAndPrune(t)
-		}, allTraces,
+		(*fixture).eraseLater, allTraces,
 	},
 	"without a verified e-mail": {
 		func(f *fixture, t *testing.T) int64 {
@@ -74,6 +56,20 @@ var disappearances = map[string]struct {
 			f.eraseAndPrune(t)
 		}, allTraces,
 	},
+}
+
+// deleteWithTraces returns the account of a user who has left traces and deleted it, until eraseLater.
+func (f *fixture) deleteWithTraces(t *testing.T) int64 {
+	c := f.leaveTraces(t)
+	if _, err := f.service.Delete(tracedCall(t), personal.DeleteRequest{Credentials: c, Password: goodPassword}); err != nil {
+		t.Fatal(err)
+	}
+	return c.UserID
+}
+
+func (f *fixture) eraseLater(t *testing.T, _ int64) {
+	f.clock.Advance(f.settings.DeletionGrace)
+	f.eraseAndPrune(t)
 }
 
 // The texts that appear in what is stored about every user, and about those who have

@@ -1,7 +1,6 @@
 package password
 
 import (
-	"bufio"
 	"fmt"
 	"os"
 	"strings"
@@ -16,34 +15,25 @@ func TestHugePages_UntilHashingPauses(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		c := newGCPacer(Params{MemoryKiB: 19 * 1024}, 2)
+		want := func(flag string) { // of proc_pid_smaps(5)
+			t.Helper()
+			smaps, _ := os.ReadFile("/proc/self/smaps")
+			var from, to uintptr
+			for line := range strings.Lines(string(smaps)) {
+				if strings.Contains(line, "-") {
+					_, _ = fmt.Sscanf(line, "%x-%x ", &from, &to)
+				}
+				if strings.HasPrefix(line, "VmFlags:") && from <= c.pages.from && c.pages.from < to && !strings.Contains(line, flag) {
+					t.Errorf("got %s, want %s", line, flag)
+				}
+			}
+		}
 		for range 2 {
 			c.hashing()
-			if flags := memoryFlags(t, c.pages.from); !strings.Contains(flags, " hg") {
-				t.Errorf("at a hashing: got %q, want hg", flags)
-			}
+			want(" hg ")
 			time.Sleep(coolAfter)
 			synctest.Wait()
-			if flags := memoryFlags(t, c.pages.from); !strings.Contains(flags, " nh") {
-				t.Errorf("after the pause: got %q, want nh", flags)
-			}
+			want(" nh ")
 		}
 	})
-}
-
-// memoryFlags returns the flags of the mapping of an address, which are in proc_pid_smaps(5).
-func memoryFlags(t *testing.T, address uintptr) string {
-	f, err := os.Open("/proc/self/smaps")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	var from, to uintptr
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		if strings.HasPrefix(lines.Text(), "VmFlags:") && from <= address && address < to {
-			return lines.Text()
-		}
-		_, _ = fmt.Sscanf(lines.Text(), "%x-%x ", &from, &to)
-	}
-	t.Fatal("no mapping has the address")
-	return ""
 }

@@ -28,41 +28,36 @@ func patientCallers(c *manager.Config) {
 // The old process is healthy throughout, because it gets no calls.
 func TestBake_FloodDoesNotRollBack(t *testing.T) {
 	t.Parallel()
-	for _, mode := range []string{oneByOne, oneByOneSilent} {
+	failedTwiceTooOften := func(r *swapRig, _ int64) bool {
+		failed, _ := strconv.Atoi(r.folder.read(failedChecks))
+		return failed >= 6
+	}
+	for mode, test := range map[string]struct {
+		set    func(*manager.Config)
+		enough func(r *swapRig, calls int64) bool
+		fails  bool // more than half of the calls fail, else none
+	}{
+		oneByOne:       {patientCallers, failedTwiceTooOften, false},
+		oneByOneSilent: {patientCallers, failedTwiceTooOften, false},
+		servesFew:      {floodHealth, func(_ *swapRig, calls int64) bool { return calls > 3*floodCallers }, true},
+	} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			r := newSwapRig(t, patientCallers)
+			r := newSwapRig(t, test.set)
 			r.start(t)
 			r.folder.write("mode 2.0.0", mode)
 			r.use(t, "2.0.0")
 			pid := r.Status().PID
-			_, stop := r.flood(t, floodCallers)
-			eventually(t, "twice as many failed health checks as make a version unhealthy, or a rollback", func() bool {
-				failed, _ := strconv.Atoi(r.folder.read(failedChecks))
-				return failed >= 6 || r.Status().PID != pid
+			calls, stop := r.flood(t, floodCallers)
+			eventually(t, "enough calls or failed health checks, or a rollback", func() bool {
+				return test.enough(r, calls.Load()) || r.Status().PID != pid
 			})
 			r.wantBaking(t, pid)
-			if failed := stop(); failed != 0 {
-				t.Errorf("got %d failed calls, want none", failed)
+			if failed, n := stop(), calls.Load(); test.fails != (2*failed > n) || !test.fails && failed != 0 {
+				t.Errorf("got %d failed calls of %d", failed, n)
 			}
 		})
 	}
-	t.Run(servesFew, func(t *testing.T) {
-		t.Parallel()
-		r := newSwapRig(t, floodHealth)
-		r.start(t)
-		r.folder.write("mode 2.0.0", servesFew)
-		r.use(t, "2.0.0")
-		pid := r.Status().PID
-		calls, stop := r.flood(t, floodCallers)
-		eventually(t, "many calls, or a rollback", func() bool {
-			return calls.Load() > 3*floodCallers || r.Status().PID != pid
-		})
-		r.wantBaking(t, pid)
-		if failed, n := stop(), calls.Load(); 2*failed <= n {
-			t.Errorf("got %d failed calls of %d, want more than half", failed, n)
-		}
-	})
 }
 
 // wantBaking checks that a process has baked since the switch.

@@ -14,12 +14,13 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// startWithPasskeys starts a host whose users can add passkeys.
-func startWithPasskeys(t *testing.T) *site {
+// startWithPasskeys starts a host whose users can add passkeys, and signs one in, on a device that can hold them.
+func startWithPasskeys(t *testing.T) (*tab, device) {
 	t.Helper()
 	s := startAtLocalhost(t, "[registration]\nemail_verification = \"off\"\n[two_factor]\nenabled = true\n")
 	s.register(t, "anna")
-	return s
+	p := s.visitor(t, "anna", desktop)
+	return p, p.addDevice(webauthn.AuthenticatorTransportInternal)
 }
 
 // startAtLocalhost starts a host with passkeys, and further settings, behind a proxy at the URL if one is
@@ -107,9 +108,7 @@ const attempted = `performance.getEntriesByType("resource").some((e) => e.name.e
 
 func TestPasskeys_FromTheFirstToTheLast(t *testing.T) {
 	t.Parallel()
-	s := startWithPasskeys(t)
-	p := s.visitor(t, "anna", desktop)
-	key := p.addDevice(webauthn.AuthenticatorTransportInternal)
+	p, key := startWithPasskeys(t)
 	p.open("/account/passkeys/add")
 	p.fillPasskey(strings.Repeat("n", 65))
 	p.submit(nil)
@@ -147,9 +146,7 @@ func TestPasskeys_FromTheFirstToTheLast(t *testing.T) {
 
 func TestPasskeys_AutofillSignsIn(t *testing.T) {
 	t.Parallel()
-	s := startWithPasskeys(t)
-	p := s.visitor(t, "anna", desktop)
-	key := p.addDevice(webauthn.AuthenticatorTransportInternal)
+	p, key := startWithPasskeys(t)
 	p.addPasskey("Laptop")
 	p.signOut()
 
@@ -180,9 +177,7 @@ func evaluation(script string) chromedp.Action[chromedp.Void] {
 
 func TestPasskeys_TwoDevices(t *testing.T) {
 	t.Parallel()
-	s := startWithPasskeys(t)
-	p := s.visitor(t, "anna", desktop)
-	laptop := p.addDevice(webauthn.AuthenticatorTransportInternal)
+	p, laptop := startWithPasskeys(t)
 	p.addPasskey("Laptop")
 	p.open("/account/passkeys/add")
 	p.do(chromedp.Click(`main form button`))
@@ -206,9 +201,7 @@ func TestPasskeys_TwoDevices(t *testing.T) {
 // are left after one was removed.
 func TestPasskeys_ProveThenChangeTheEmail(t *testing.T) {
 	t.Parallel()
-	s := startWithPasskeys(t)
-	p := s.visitor(t, "anna", desktop)
-	key := p.addDevice(webauthn.AuthenticatorTransportInternal)
+	p, key := startWithPasskeys(t)
 	p.addPasskey("Laptop")
 	p.signOut()
 	key.confirm(false)
@@ -240,9 +233,7 @@ func TestPasskeys_ProveThenChangeTheEmail(t *testing.T) {
 // A passkey that was added without a code does not replace the second factor.
 func TestPasskeys_SecondFactor(t *testing.T) {
 	t.Parallel()
-	s := startWithPasskeys(t)
-	p := s.visitor(t, "anna", desktop)
-	p.addDevice(webauthn.AuthenticatorTransportInternal)
+	p, _ := startWithPasskeys(t)
 	p.addPasskey("Laptop")
 	var app authenticator
 	p.open("/account/two-factor/set-up")
@@ -268,12 +259,10 @@ func TestPasskeys_SecondFactor(t *testing.T) {
 // A keyboard alone, and no scripts at all.
 func TestPasskeys_KeyboardNoScripts(t *testing.T) {
 	t.Parallel()
-	s := startWithPasskeys(t)
-	p := s.visitor(t, "anna", desktop)
+	p, _ := startWithPasskeys(t)
 	// The device would confirm what the browser offers in the field at once.
 	get(p, call(page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
 		Source: "PublicKeyCredential.isConditionalMediationAvailable = undefined;"}))
-	p.addDevice(webauthn.AuthenticatorTransportInternal)
 	p.forgetProof()
 	p.open("/account/passkeys")
 	p.tabTo("Add a passkey")

@@ -49,6 +49,7 @@ var commands = []command{
 	{"user list", []string{"user", "list"}},
 	{"user disable", []string{"user", "disable", "full1"}}, // by the real clock, so nothing reads it
 	{"user enable", []string{"user", "enable", "full1"}},
+	{"user disable a deleted user", []string{"user", "disable", "imported_off"}},
 	{"user set", []string{"user", "set", "--fields=FILE.fields.json", "imported", "city=Omsk"}},
 	{"user sign-out", []string{"user", "sign-out", "full2"}},
 	{"user remove-two-factor", []string{"user", "remove-two-factor", "full2"}},

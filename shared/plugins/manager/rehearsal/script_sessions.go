@@ -43,6 +43,7 @@ var invalid = []map[string]personal.Input{
 	{strings.Repeat("u", 65): personal.Text("x")},
 	{"a_integer": number("1e99999999"), "a_number": number("1e400"), "a_long_text": personal.Text(strings.Repeat("ф", 20_001)), "a_file": personal.Text("%2e%2e/a"), "a_tags": list(strings.Split(strings.Repeat("x,", 1001), ",")...)},
 	{"a_file": personal.Text("a/" + strings.Repeat("b", 2048)), "a_integer": number("-1e17")}, {"a_file": personal.Text("https://user:pw@x.invalid/a")}, {"a_file": personal.Text(`/\\evil.invalid`)},
+	{"a_file": personal.Text("javascript://x.invalid/%0aalert(1)"), "phone": personal.Text("+7 900 123 or 4")},
 }
 
 func number(text string) personal.Input {

@@ -132,7 +132,7 @@ func (s *story) mailedCode(email string) string {
 // schema has a field of every type, and of every property.
 var schema = func() personal.Schema {
 	fields := []personal.Field{
-		{Name: "phone", Type: personal.TypeText, Pattern: `\+?[0-9 ]{5,20}`},
+		{Name: "phone", Type: personal.TypeText, Pattern: `\+?[0-9 ]{5,20}|none`},
 		{Name: "city", Type: personal.TypeText, Required: true, Default: personal.Text("Kazan")},
 		{Name: "kind", Type: personal.TypeEnum, Options: []personal.Option{{Value: "reader", Label: personal.LocalText{"en": "Reads"}}, {Value: "writer"}}},
 		{Name: "rating", Type: personal.TypeInteger, Hidden: true},

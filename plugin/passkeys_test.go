@@ -71,9 +71,7 @@ func (n *node) wantPasskey(t *testing.T, device *softkey.Authenticator, want per
 }
 
 func TestExport_SaysHowManyHavePasskeys(t *testing.T) {
-	url := testdb.SQLite(t)
-	site := newPasskeyNode(t, url)
-	site.addPasskey(t, "Phone")
+	newPasskeyNode(t, testdb.SQLite(t)).addPasskey(t, "Phone")
 	if _, errs := mustCommand(t, "export", "-o", filepath.Join(t.TempDir(), "users.ndjson")); !strings.Contains(errs,
 		"1 of them have passkeys: these work where passkeys.rp_id is the same") {
 		t.Errorf("got %s, want the number of accounts with passkeys", errs)
@@ -125,8 +123,7 @@ func TestUserRemoveOtherWaysIn_SaysHowManyItRemoves(t *testing.T) {
 				t.Errorf("user show: got %s, want %s", show, want)
 			}
 		}
-		settings := write(t, "settings.toml", passkeySettings)
-		if out, _ := mustCommand(t, "user", "explain", "ada", "--settings", settings); !strings.Contains(out,
+		if out, _ := mustCommand(t, "user", "explain", "ada", "--settings", write(t, "settings.toml", passkeySettings)); !strings.Contains(out,
 			"So many sign them in without the password: 2.") {
 			t.Errorf("user explain: got %s, want the number of passkeys", out)
 		}

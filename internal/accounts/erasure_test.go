@@ -34,12 +34,10 @@ var disappearances = map[string]struct {
 	"after a deletion": {(*fixture).deleteWithTraces, (*fixture).eraseLater, allTraces},
 	"after a deletion whose mail was sent": {
 		func(f *fixture, t *testing.T) int64 {
-			id := f.deleteWithTraces(t)
-			f.drain(t)
-			f.askForAccount(t)
-			return id
-		},
-		(*fixture).eraseLater, allTraces,
+			defer f.askForAccount(t)
+			defer f.drain(t)
+			return f.deleteWithTraces(t)
+		}, (*fixture).eraseLater, allTraces,
 	},
 	"without a verified e-mail": {
 		func(f *fixture, t *testing.T) int64 {

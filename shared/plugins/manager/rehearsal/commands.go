@@ -41,7 +41,7 @@ var commands = []command{
 	{"export to a file", []string{"export", "--output=FILE.all.ndjson"}},
 	{"import of an export", []string{"import", "--database=sqlite://FILE.copy", "--secret-key=FILE.key", "--settings=FILE.toml", "FILE.all.ndjson"}},
 	{"export of an import", []string{"export", "--database=sqlite://FILE.copy"}},
-	{"import dump", []string{"import", "--from=wordpress", "--settings=FILE.toml", "FILE.sql"}},
+	{"import dump", []string{"import", "--from=wordpress", "--map=town=city", "--fields=FILE.fields.json", "--settings=FILE.toml", "FILE.sql"}},
 	{"import csv", []string{"import", "--settings=FILE.toml", "--wrap=later", "FILE.csv"}},
 	{"audit", []string{"audit"}},
 	{"user lift-limits", []string{"user", "lift-limits", "--secret-key=FILE.key", "full1"}},
@@ -76,7 +76,9 @@ const importedID = "4000000"
 // dump is a site's dump, with a user who may sign in and one who may not.
 const dump = "CREATE TABLE `wp_users` (`ID` int, `user_login` text, `user_pass` text, `user_email` text, `user_registered` text, `display_name` text, `user_status` int);\n" +
 	"INSERT INTO `wp_users` VALUES (5000001,'moved','$P$BfQsEO4.4rbOQXUN28vCgpy8.kxCk//','moved@script.invalid','2015-03-04 05:06:07','Ada',0)," +
-	"(5000002,'spam','!','spam@script.invalid','2015-03-04 05:06:07','B',1);\n"
+	"(5000002,'spam','!','spam@script.invalid','2015-03-04 05:06:07','B',1);\n" +
+	"CREATE TABLE `wp_usermeta` (`user_id` int, `meta_key` text, `meta_value` text);\n" +
+	"INSERT INTO `wp_usermeta` VALUES (5000001,'town','a:1:{i:0;s:99:\"Om'),(5000002,'town','a:1:{i:0;s:4:\"Omsk\";}');\n"
 
 // run runs a command of a version, and returns its exit code and text.
 func (c *Config) run(ctx context.Context, v Version, database string, arguments ...string) (code int, text string, err error) {
@@ -105,7 +107,7 @@ var encoded = regexp.MustCompile(`(["$])[A-Za-z0-9+/]{20,}={0,2}`)
 // runCommands runs commands on a database whose secrets have these keys.
 func (c *Config) runCommands(ctx context.Context, v Version, database string, keys [][]byte, commands ...command) ran {
 	all, seen := ran{}, map[string]int{} // equal salts stay equal
-	row := importedUser(newStory(time.Now(), nil), "imported", "", "8E076CC271A46D554A161E4579DFE5E8", map[string]any{"email_verified": nil, "id": json.Number(importedID)})
+	row := importedUser(newStory(time.Now(), nil), "imported", "", "8E076CC271A46D554A161E4579DFE5E8", map[string]any{"email_verified": nil, "id": json.Number(importedID), "a_date": "2001-05-04T00:00:00+02:00"})
 	row = append(row, importedUser(newStory(time.Now(), nil), importedID, "", "!", nil)...)
 	row = append(row, importedUser(newStory(time.Now(), nil), "imported_off", "", hashes[0].hash, map[string]any{"disabled": true, "erase_at": "2040-01-02T03:04:05Z", "locale": "de"})...)
 	for i := range 1100 { // more than a page of an export

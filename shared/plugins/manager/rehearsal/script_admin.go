@@ -161,7 +161,9 @@ func access(p *player) {
 	p.send(una, personal.ExportRequest{Credentials: una.in, Password: una.password})
 
 	gone := p.users["ruth"]
+	p.outfit(gone)
 	p.enter(gone)
+	p.beginPasskey(gone, personal.PasskeyProve)
 	p.send(gone, personal.RecoverRequest{Login: gone.login})
 	for _, id := range []int64{gone.id, gone.id} {
 		p.do(nil, personal.OpDeleteUser, id)

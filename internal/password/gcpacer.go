@@ -12,6 +12,8 @@ const (
 	// maxRaise limits how far the percentage is raised: cheap hashings are not what fills
 	// the heap.
 	maxRaise = 4
+	// maxHuge limits the memory that gets huge pages: a system may refuse to promise more than it has.
+	maxHuge = 256 << 20
 	// coolAfter is how long after the last hashing the memory is returned.
 	coolAfter = 10 * time.Second
 )
@@ -19,11 +21,11 @@ const (
 // gcPacer makes the process collect garbage less often while it hashes passwords.
 // Each hashing allocates its own memory, and there is little else on the heap: with
 // Go's default of 100 %, there is a collection for every other hashing on two
-// processors. While they run they get huge pages. Once no password has been hashed for coolAfter,
+// processors. It also asks for huge pages for them. Once no password has been hashed for coolAfter,
 // the pacer returns all free memory to the system. The percentage is a setting of the whole process.
 type gcPacer struct {
 	raise  int // times the normal percentage
-	memory int // bytes of the hashings that run, of ended ones, and of space between them
+	memory int // bytes for huge pages: the hashings that run, ended ones, and space between them
 
 	mu      sync.Mutex
 	last    time.Time // the latest hashing
@@ -34,9 +36,9 @@ type gcPacer struct {
 
 // newGCPacer returns a pacer for parallel hashes with these parameters.
 func newGCPacer(p Params, parallel int) *gcPacer {
-	running := int(p.MemoryKiB) * 1024 * parallel
+	running := int64(p.MemoryKiB) * 1024 * int64(parallel)
 	raise := min(max(1, maxGarbage/running), maxRaise)
-	return &gcPacer{raise: raise, memory: running * (2 + raise)}
+	return &gcPacer{raise: int(raise), memory: int(min(running*(2+raise), maxHuge))}
 }
 
 // hashing must be called before each hashing. It is safe to call on a nil receiver,
